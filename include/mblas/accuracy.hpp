@@ -1,0 +1,76 @@
+// The error bounds that the library promises and its tests, bench and MBLAS_VERIFY check.
+// N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., SIAM 2002, chapter 3.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "mblas/types.hpp"
+
+namespace mblas {
+
+/// Half the distance from 1 to the next number of the type (of a complex type: of its parts).
+constexpr double unit_roundoff(DType t) {
+  switch (t) {
+    case DType::f32:
+    case DType::cf32:
+      return 0x1p-24;
+    case DType::f64:
+    case DType::cf64:
+      return 0x1p-53;
+    case DType::f16:
+      return 0x1p-11;
+    case DType::bf16:
+      return 0x1p-8;
+    default:
+      return 0;  // integers and untyped elements are exact
+  }
+}
+
+/// Smallest positive number of the type: what rounding near zero may add, whatever the operands.
+constexpr double smallest_positive(DType t) {
+  switch (t) {
+    case DType::f32:
+    case DType::cf32:
+    case DType::bf16:
+      return t == DType::bf16 ? 0x1p-133 : 0x1p-149;
+    case DType::f64:
+    case DType::cf64:
+      return 0x0.0000000000001p-1022;
+    case DType::f16:
+      return 0x1p-24;
+    default:
+      return 0;
+  }
+}
+
+/// The type whose arithmetic accumulates products of `in`.
+constexpr DType accumulator_of(DType in) {
+  return in == DType::f16 || in == DType::bf16 ? DType::f32 : in == DType::i8 ? DType::i32 : in;
+}
+
+/// γ(n) = n u / (1 − n u); infinite where n u ≥ 1.
+constexpr double gamma(double n, double u) {
+  return n * u < 1 ? n * u / (1 - n * u) : std::numeric_limits<double>::infinity();
+}
+
+/// Bound on |C − Ĉ| of one element of gemm in Compute::Default or Pedantic, where
+/// `magnitude` = |alpha| (|A||B|) + |beta||C| of that element and `value` = |C|. Complex
+/// arithmetic: 2√2 u in place of u (Higham, lemma 3.5). An output narrower than the accumulator
+/// adds its rounding; results near zero add the spacing of the subnormals, once an operation.
+constexpr double gemm_bound(DType in, DType out, std::int64_t k, double magnitude, double value) {
+  const DType acc = accumulator_of(in);
+  const double u = unit_roundoff(acc) * (is_complex(acc) ? 2.8284271247461903 : 1.0);
+  double bound = gamma(double(k + 2), u) * magnitude;
+  bound += double(2 * k + 4) * smallest_positive(acc);
+  if (unit_roundoff(out) > unit_roundoff(acc))
+    bound += unit_roundoff(out) * (value + bound) + smallest_positive(out);
+  return bound;
+}
+
+/// Bound on |C − Ĉ| of one element of geam, `magnitude` = |alpha||op(A)| + |beta||op(B)|.
+constexpr double geam_bound(DType type, double magnitude, double value) {
+  return gemm_bound(type, type, 1, magnitude, value);
+}
+
+}  // namespace mblas

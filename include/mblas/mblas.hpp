@@ -1,0 +1,13 @@
+// mblas: dense matrix products, sums and transposes over exchangeable CPU and GPU backends.
+#pragma once
+
+#include "mblas/accuracy.hpp"
+#include "mblas/backend.hpp"
+#include "mblas/context.hpp"
+#include "mblas/error.hpp"
+#include "mblas/geam.hpp"
+#include "mblas/gemm.hpp"
+#include "mblas/gf256.hpp"
+#include "mblas/transpose.hpp"
+#include "mblas/types.hpp"
+#include "mblas/version.hpp"
