@@ -1,0 +1,138 @@
+// The erased entries of the API: validate, return where nothing is to be done, dispatch.
+#include "core/api.hpp"
+
+#include "core/context_impl.hpp"
+#include "core/dispatch.hpp"
+#include "core/validate.hpp"
+#include "mblas/geam.hpp"
+#include "mblas/gemm.hpp"
+#include "mblas/transpose.hpp"
+
+namespace mblas::detail {
+namespace {
+
+template <class Args>
+void begin(Context::Impl& context) {
+  Dispatch& receipt = context.receipt;
+  receipt.operation = op_name<Args>;
+  receipt.backend = receipt.kernel = {};
+  receipt.compute = Compute::Default;
+  receipt.workspace_bytes = 0;
+  receipt.staged_blocks = 0;
+  receipt.declined.clear();  // keeps its capacity
+}
+
+/// Runs f and keeps the message of what it throws.
+template <class F>
+void remembering(Context& context, F&& f) {
+  try {
+    f(context.impl());
+  } catch (...) {
+    const Status status = catch_status(&context);
+    if (status == Status::OutOfMemory)  // std::bad_alloc among them
+      throw Error(status, std::string(context.last_error()));
+    throw;
+  }
+}
+
+template <class Args>
+void call(Context& context, Layout layout, Args args) {
+  remembering(context, [&](Context::Impl& impl) {
+    begin<Args>(impl);
+    if (validate(args, layout)) dispatch(impl, args);
+  });
+}
+
+/// Default means the context's mode where the type has that mode.
+void resolve_compute(Context::Impl& impl, GemmArgs& args) {
+  if (args.compute == Compute::Default && has_mode(args.in, impl.compute))
+    args.compute = impl.compute;
+  impl.receipt.compute = args.compute;
+}
+
+}  // namespace
+
+void gemm(Context& context, Layout layout, const GemmArgs& args) {
+  remembering(context, [&](Context::Impl& impl) {
+    begin<GemmArgs>(impl);
+    GemmArgs local = args;
+    resolve_compute(impl, local);
+    if (validate(local, layout)) dispatch(impl, local);
+  });
+}
+
+void gemm_grouped(Context& context, std::span<const LaidGemm> problems) {
+  remembering(context, [&](Context::Impl& impl) {
+    std::vector<GemmArgs> valid;
+    valid.reserve(problems.size());
+    begin<GemmArgs>(impl);
+    for (const LaidGemm& problem : problems) {
+      GemmArgs args = problem.args;
+      resolve_compute(impl, args);
+      try {
+        if (validate(args, problem.layout)) valid.push_back(args);
+      } catch (const Error& e) {
+        throw Error(e.status(),
+                    "problem " + std::to_string(&problem - problems.data()) + ": " + e.what());
+      }
+    }
+    check_group_overlap(valid);
+    for (const GemmArgs& args : valid) {
+      begin<GemmArgs>(impl);
+      impl.receipt.compute = args.compute;
+      dispatch(impl, args);
+    }
+  });
+}
+
+void geam(Context& context, Layout layout, const GeamArgs& args) { call(context, layout, args); }
+
+void transpose(Context& context, Layout layout, const TransposeArgs& args) {
+  call(context, layout, args);
+}
+
+void transpose_inplace(Context& context, Layout layout, const TransposeInplaceArgs& args) {
+  call(context, layout, args);
+}
+
+void gf256(Context& context, const Gf256Args& args) {
+  remembering(context, [&](Context::Impl& impl) {
+    begin<Gf256Args>(impl);
+    Gf256Args local = args;
+    if (validate(local)) dispatch(impl, local);
+  });
+}
+
+void check_batch_sizes(std::size_t a, std::size_t b, std::size_t c) {
+  if (a != b || a != c)
+    throw Error(Status::InvalidArgument, "gemm_batched: A has " + std::to_string(a) +
+                                             " pointers, B " + std::to_string(b) + " and C " +
+                                             std::to_string(c));
+}
+
+ViewShape view_shape(char argument, std::int64_t rows, std::int64_t cols, std::int64_t row_stride,
+                     std::int64_t col_stride) {
+  // A dimension of at most one element has no stride that matters.
+  const auto most = [](std::int64_t a, std::int64_t b) { return a > b ? a : b; };
+  if (cols <= 1 || col_stride == 1)
+    if (rows <= 1 || row_stride >= most(1, cols))
+      return {rows, cols, rows <= 1 ? most(1, cols) : row_stride, false};
+  if (rows <= 1 || row_stride == 1)
+    if (cols <= 1 || col_stride >= most(1, rows))
+      return {rows, cols, cols <= 1 ? most(1, rows) : col_stride, true};
+  throw Error(Status::InvalidArgument,
+              std::string("gemm: ") + argument + " has strides " + std::to_string(row_stride) +
+                  " and " + std::to_string(col_stride) +
+                  "; one must be 1 and the other not less than " + "the extent it steps over");
+}
+
+void check_view_sizes(const ViewShape& A, const ViewShape& B, const ViewShape& C) {
+  const auto text = [](const ViewShape& x) {
+    return std::to_string(x.rows) + "×" + std::to_string(x.cols);
+  };
+  if (A.rows != C.rows || B.cols != C.cols || A.cols != B.rows)
+    throw Error(Status::InvalidArgument, "gemm: A is " + text(A) + ", B " + text(B) + " and C " +
+                                             text(C) + ": these do not multiply");
+}
+
+}  // namespace mblas::detail

@@ -1,0 +1,171 @@
+#include "core/config.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+
+#include "core/registry.hpp"
+#include "cpu/isa.hpp"
+
+namespace mblas {
+namespace {
+
+std::string quoted(std::string_view s) { return std::string("'").append(s).append("'"); }
+
+/// The parts of `text` between separators, without surrounding blanks.
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const std::size_t end = text.find(separator);
+    std::string_view part = text.substr(0, end);
+    while (!part.empty() && part.front() == ' ') part.remove_prefix(1);
+    while (!part.empty() && part.back() == ' ') part.remove_suffix(1);
+    parts.push_back(part);
+    if (end == text.npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+template <class Args>
+void collect_names(std::vector<std::string>& names) {
+  for (const Backend* backend : backends())
+    for (const Kernel<Args>& kernel : backend->kernels<Args>()) names.emplace_back(kernel.name);
+}
+
+std::vector<std::string> kernel_names(std::string_view operation) {
+  std::vector<std::string> names;
+  if (operation == op_name<GemmArgs>) collect_names<GemmArgs>(names);
+  if (operation == op_name<GeamArgs>) collect_names<GeamArgs>(names);
+  if (operation == op_name<TransposeArgs>) collect_names<TransposeArgs>(names);
+  if (operation == op_name<TransposeInplaceArgs>) collect_names<TransposeInplaceArgs>(names);
+  if (operation == op_name<Gf256Args>) collect_names<Gf256Args>(names);
+  std::ranges::sort(names);
+  names.erase(std::ranges::unique(names).begin(), names.end());
+  return names;
+}
+
+template <class Names>
+std::string join(const Names& names) {
+  std::string text;
+  for (const auto& name : names) text.append(text.empty() ? "" : ", ").append(name);
+  return text;
+}
+
+int parse_int(std::string_view text, int lowest, int highest, std::string_view setting) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < lowest || value > highest)
+    throw Error(Status::InvalidArgument, std::string(setting) + " is " + quoted(text) +
+                                             ", not a number from " + std::to_string(lowest) +
+                                             " to " + std::to_string(highest));
+  return value;
+}
+
+}  // namespace
+
+BackendChoice parse_backends(std::string_view names, std::string_view setting) {
+  BackendChoice choice;
+  if (names == "auto") return choice;
+  choice.automatic = false;
+  std::string reasons;
+  bool usable = false;
+  try {
+    for (std::string_view name : split(names, ',')) {
+      Backend& backend = find_backend(name);
+      if (usable || backend.unavailable().empty())
+        usable = true;
+      else
+        reasons.append(reasons.empty() ? "" : "; ")
+            .append(name)
+            .append(": ")
+            .append(backend.unavailable());
+      choice.list.push_back(&backend);
+    }
+  } catch (const Error& e) {
+    throw Error(e.status(), std::string(setting) + "=" + std::string(names) + ": " + e.what());
+  }
+  if (!usable)
+    throw Error(Status::BackendUnavailable, std::string(setting) + "=" + std::string(names) +
+                                                " cannot run here: " + reasons +
+                                                "; there are: " + list_backends());
+  return choice;
+}
+
+KernelChoice parse_kernels(std::string_view spec, std::string_view setting) {
+  KernelChoice choice;
+  if (spec.empty()) return choice;
+  for (std::string_view part : split(spec, ',')) {
+    const std::size_t equals = part.find('=');
+    const std::string_view operation = part.substr(0, equals);
+    const auto found = std::ranges::find(kOperations, operation);
+    if (equals == part.npos || found == kOperations.end())
+      throw Error(Status::UnknownName, std::string(setting) + ": " + quoted(part) +
+                                           " is not OPERATION=KERNEL with an operation of " +
+                                           join(kOperations));
+    const std::string_view kernel = part.substr(equals + 1);
+    const auto names = kernel_names(operation);
+    if (std::ranges::find(names, kernel) == names.end())
+      throw Error(Status::UnknownName, std::string(setting) + ": no kernel of " +
+                                           std::string(operation) + " is called " + quoted(kernel) +
+                                           "; there are: " + join(names));
+    choice[std::size_t(found - kOperations.begin())] = kernel;
+  }
+  return choice;
+}
+
+VerifyChoice parse_verify(std::string_view spec, std::string_view setting) {
+  VerifyChoice choice;
+  if (spec.empty()) return choice;
+  const std::size_t colon = spec.find(':');
+  const std::string_view name = spec.substr(0, colon);
+  if (colon != spec.npos) {
+    const std::string_view text = spec.substr(colon + 1);
+    const auto [end, error] =
+        std::from_chars(text.data(), text.data() + text.size(), choice.fraction);
+    if (error != std::errc() || end != text.data() + text.size() ||
+        !(choice.fraction > 0 && choice.fraction <= 1))
+      throw Error(Status::InvalidArgument, std::string(setting) + ": " + quoted(text) +
+                                               " is not a fraction above 0 and at most 1");
+  }
+  if (name == "auto" || name.find(',') != name.npos)
+    throw Error(Status::UnknownName,
+                std::string(setting) + ": name one backend to verify on, of " + list_backends());
+  choice.backend = parse_backends(name, setting).list.front();
+  return choice;
+}
+
+Compute parse_compute(std::string_view name, std::string_view setting) {
+  std::string names;
+  for (int i = 0; i <= int(Compute::OzakiFP64); ++i) {
+    if (name == name_of(Compute(i))) return Compute(i);
+    names.append(names.empty() ? "" : ", ").append(name_of(Compute(i)));
+  }
+  throw Error(Status::UnknownName, std::string(setting) + ": no compute mode is called " +
+                                       quoted(name) + "; there are: " + names);
+}
+
+const Environment& environment() {
+  static const Environment settings = [] {
+    Environment env;
+    const auto read = [](const char* name, auto&& use) {
+      const char* value = std::getenv(name);
+      if (value && *value) use(std::string_view(value), std::string_view(name));
+    };
+    // Names of backends and kernels are checked by each context: a program may register some later.
+    read("MBLAS_BACKEND", [&](auto value, auto) { env.backend = value; });
+    read("MBLAS_KERNEL", [&](auto value, auto) { env.kernel = value; });
+    read("MBLAS_VERIFY", [&](auto value, auto) { env.verify = value; });
+    read("MBLAS_COMPUTE", [&](auto value, auto name) { env.compute = parse_compute(value, name); });
+    read("MBLAS_NUM_THREADS",
+         [&](auto value, auto name) { env.num_threads = parse_int(value, 1, 1 << 20, name); });
+    read("MBLAS_DEVICE",
+         [&](auto value, auto name) { env.device = parse_int(value, 0, 1023, name); });
+    read("MBLAS_VERBOSE",
+         [&](auto value, auto name) { env.verbose = parse_int(value, 0, 2, name); });
+    read("MBLAS_ARCH", [](auto value, auto) { cpu::force_isa(value); });
+    return env;
+  }();
+  return settings;
+}
+
+}  // namespace mblas

@@ -1,0 +1,78 @@
+// What a context holds: settings, and for each backend in use a queue with its workspace.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/config.hpp"
+#include "mblas/backend.hpp"
+#include "mblas/context.hpp"
+
+namespace mblas {
+
+/// Memory of a queue that grows and is given back when the queue goes.
+class Buffer {
+ public:
+  explicit Buffer(Queue& queue) : queue_(&queue) {}
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) = delete;
+  ~Buffer();
+
+  /// At least `bytes`, 256-byte aligned; the content is lost when it grows. Status::OutOfMemory
+  /// leaves it as it was; Status::NotSupported where the queue is being captured and cannot
+  /// allocate.
+  std::byte* get(std::size_t bytes);
+  std::size_t size() const { return bytes_; }
+
+ private:
+  Queue* queue_;
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  bool captured_ = false;            // a graph holds data_: it must live as long as this
+  std::vector<std::byte*> retired_;  // outgrown while a graph holds them
+};
+
+/// A queue of a device and the memory that its blocks are staged in.
+struct StageLane {
+  std::unique_ptr<Queue> queue;
+  Buffer buffer;
+
+  explicit StageLane(std::unique_ptr<Queue> q) : queue(std::move(q)), buffer(*queue) {}
+};
+
+struct Slot {
+  Backend* backend;
+  std::unique_ptr<Queue> queue;
+  Buffer workspace;
+  std::vector<StageLane> lanes;  // of device backends, made when host pointers first come
+
+  Slot(Backend* b, std::unique_ptr<Queue> q) : backend(b), queue(std::move(q)), workspace(*queue) {}
+};
+
+struct Context::Impl {
+  BackendChoice backends;
+  KernelChoice kernels;
+  VerifyChoice verify;
+  Compute compute = Compute::Default;
+  int device = 0, num_threads = 0, verbose = 0;
+  void* stream = nullptr;
+  std::size_t workspace_limit = 0;
+  void* user_workspace = nullptr;
+  std::size_t user_workspace_bytes = 0;
+
+  std::vector<std::unique_ptr<Slot>> slots;
+  Dispatch receipt;
+  std::string last_error;
+  std::uint64_t verify_calls = 0;
+  bool verifying = false;  // inside a verification: its own calls are neither verified nor logged
+
+  Impl();
+  /// The queue of a backend that can run here, with the thread count of this call.
+  Slot& slot(Backend& backend);
+  /// Bytes of workspace that a call may have on this queue's device.
+  std::size_t limit_of(const Queue& queue) const;
+};
+
+}  // namespace mblas

@@ -1,0 +1,32 @@
+// Which side a pointer is on.
+#pragma once
+
+#include <cstdint>
+
+#include "mblas/backend.hpp"
+
+namespace mblas {
+
+struct Place {
+  Memory memory = Memory::Host;
+  int ordinal = 0;  // of the device that holds it
+  const Backend* owner =
+      nullptr;  // a registered backend whose own memory it is; null: CUDA's or the host's
+};
+
+/// Asks the CUDA driver, if this process has loaded one, and the registered device backends. Never
+/// loads or initialises the driver itself: where nobody did, no pointer can be the device's. Made
+/// once a call: finding out whether the driver has come since the last time costs more than a
+/// question.
+class Locator {
+ public:
+  Locator();
+  Place locate(const void* p) const;
+
+ private:
+  using Query = int (*)(unsigned count, int* attributes, void** data, std::uintptr_t pointer);
+  Query query_;  // null: no driver here
+  static Query driver_query();
+};
+
+}  // namespace mblas

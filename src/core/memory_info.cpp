@@ -1,0 +1,26 @@
+#include "core/memory_info.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace mblas {
+
+HostMemory host_memory() {
+  const std::size_t page = std::size_t(sysconf(_SC_PAGESIZE));
+  HostMemory memory{page * std::size_t(sysconf(_SC_PHYS_PAGES)),
+                    page * std::size_t(std::max(0L, sysconf(_SC_AVPHYS_PAGES)))};
+  // The page cache counts as used above, though it is given up on demand.
+  if (std::FILE* f = std::fopen("/proc/meminfo", "re")) {
+    char line[128];
+    unsigned long long kilobytes;
+    while (std::fgets(line, sizeof line, f))
+      if (std::sscanf(line, "MemAvailable: %llu kB", &kilobytes) == 1)
+        memory.available = std::size_t(kilobytes) * 1024;
+    std::fclose(f);
+  }
+  return memory;
+}
+
+}  // namespace mblas
