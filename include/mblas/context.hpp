@@ -63,8 +63,10 @@ class MBLAS_EXPORT Context {
   /// Most bytes of workspace that a kernel or the staging may have, of each memory; 0: the
   /// documented defaults. A kernel that would need more declines.
   void set_workspace_limit(std::size_t bytes);
-  /// Workspace of the caller's, host or device memory, that calls use in place of the context's own
-  /// for as long as it is set; null: none. A kernel that needs more than `bytes` declines.
+  /// Workspace of the caller's, in host or device memory and at a multiple of 256 bytes, that
+  /// kernels use in place of the context's own for as long as it is set; null: none. A kernel that
+  /// needs more than `bytes` declines. Host operands are still staged through memory of the
+  /// context's.
   void set_workspace(void* p, std::size_t bytes);
   /// Re-runs calls on another backend: `eigen` or `cublas:0.1` (that fraction of them); empty:
   /// none.

@@ -139,6 +139,8 @@ void Context::set_workspace_limit(std::size_t bytes) { impl_->workspace_limit = 
 
 void Context::set_workspace(void* p, std::size_t bytes) {
   if (!p && bytes) throw Error(Status::NullPointer, "set_workspace: null of a size");
+  if (reinterpret_cast<std::uintptr_t>(p) % 256 != 0)
+    throw Error(Status::InvalidArgument, "set_workspace: the address is not a multiple of 256");
   impl_->user_workspace = p;
   impl_->user_workspace_bytes = bytes;
 }
