@@ -1,0 +1,82 @@
+// The cuda backend: its tables, best kernel first.
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/builtin.hpp"
+#include "cuda/device.hpp"
+#include "cuda/kernels.hpp"
+#include "cuda/pointers.hpp"
+
+namespace mblas {
+namespace {
+
+class CudaBackend final : public cuda::DeviceBackend {
+ public:
+  std::string_view name() const override { return "cuda"; }
+
+  const std::string& unavailable() override {
+    static const std::string reason = probe();
+    return reason;
+  }
+
+  std::string describe() override {
+    std::string text = cuda::describe_devices() + "; built for";
+    for (const int capability : cuda::compiled_capabilities())
+      text += " " + cuda::version_text(100 * capability);
+    return text;
+  }
+
+  std::unique_ptr<Queue> make_queue(const QueueOptions& options) override {
+    auto queue = std::make_unique<cuda::CudaQueue>(options);
+    const cuda::DeviceGuard guard(options.device);
+    const cuda::RelaxedCapture relaxed;
+    cuda::check_kernel_image();
+    return queue;
+  }
+
+  std::span<const Kernel<GemmArgs>> gemm_kernels() const override {
+    static const Kernel<GemmArgs> table[] = {cuda::gemm::shared(), cuda::gemm::naive()};
+    return table;
+  }
+  std::span<const Kernel<GeamArgs>> geam_kernels() const override {
+    static const Kernel<GeamArgs> table[] = {cuda::geam::shared(), cuda::geam::naive()};
+    return table;
+  }
+  std::span<const Kernel<TransposeArgs>> transpose_kernels() const override {
+    static const Kernel<TransposeArgs> table[] = {cuda::transpose::shared(),
+                                                  cuda::transpose::naive()};
+    return table;
+  }
+  std::span<const Kernel<TransposeInplaceArgs>> transpose_inplace_kernels() const override {
+    static const Kernel<TransposeInplaceArgs> table[] = {cuda::transpose_inplace::square(),
+                                                         cuda::transpose_inplace::buffered(),
+                                                         cuda::transpose_inplace::cycle()};
+    return table;
+  }
+  std::span<const Kernel<Gf256Args>> gf256_kernels() const override {
+    static const Kernel<Gf256Args> table[] = {cuda::gf256::shared(), cuda::gf256::naive()};
+    return table;
+  }
+
+ private:
+  /// Whether a device can be expected to run the kernels: without making a context on it, which
+  /// make_queue() does.
+  static std::string probe() {
+    const cuda::Devices& all = cuda::devices();
+    if (!all.unavailable.empty()) return all.unavailable;
+    const int oldest = std::ranges::min(cuda::compiled_capabilities());
+    if (std::ranges::any_of(all.infos, [&](const DeviceInfo& d) { return d.capability >= oldest; }))
+      return "";
+    const DeviceInfo& first = all.infos.front();
+    return first.name + " has compute capability " + cuda::version_text(100 * first.capability) +
+           ", this build's kernels need " + cuda::version_text(100 * oldest) + " or later";
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cuda_backend() { return std::make_unique<CudaBackend>(); }
+
+}  // namespace mblas

@@ -1,0 +1,261 @@
+#include "cuda/device.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "mblas/error.hpp"
+
+namespace mblas::cuda {
+namespace {
+
+/// Outcomes that say the backend cannot run here, as opposed to a device that failed.
+bool means_unavailable(cudaError_t error) {
+  switch (error) {
+    case cudaErrorInsufficientDriver:
+    case cudaErrorNoDevice:
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorInitializationError:
+    case cudaErrorStubLibrary:
+    case cudaErrorSystemDriverMismatch:
+    case cudaErrorSystemNotReady:
+    case cudaErrorCompatNotSupportedOnDevice:
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorUnsupportedPtxVersion:
+    case cudaErrorJitCompilerNotFound:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string text_of(cudaError_t error) {
+  return std::string(cudaGetErrorString(error)) + " (" + cudaGetErrorName(error) + ")";
+}
+
+/// For calls whose failure must not be heard: destructors, and a driver that is shutting down.
+void ignore(cudaError_t error) noexcept {
+  if (error != cudaSuccess) cudaGetLastError();
+}
+
+int attribute(cudaDeviceAttr name, int device) {
+  int value = 0;
+  cuda_check(cudaDeviceGetAttribute(&value, name, device), "cudaDeviceGetAttribute");
+  return value;
+}
+
+DeviceInfo info_of(int device) {
+  cudaDeviceProp properties = {};
+  cuda_check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  DeviceInfo info;
+  info.name = properties.name;
+  info.memory = Memory::Device;
+  info.ordinal = device;
+  info.compute_units = properties.multiProcessorCount;
+  info.capability = 10 * properties.major + properties.minor;
+  info.shared_memory = properties.sharedMemPerBlockOptin;
+  info.memory_bytes = properties.totalGlobalMem;
+  return info;
+}
+
+Devices probe() {
+  Devices result;
+  ignore(cudaRuntimeGetVersion(&result.runtime_version));
+  ignore(cudaDriverGetVersion(&result.driver_version));
+  if (result.driver_version == 0) {
+    result.unavailable = "no CUDA driver: libcuda.so.1 of the NVIDIA driver was not found";
+    return result;
+  }
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  ignore(error);
+  if (error == cudaErrorInsufficientDriver) {
+    result.unavailable = "the NVIDIA driver is too old: it supports CUDA " +
+                         version_text(result.driver_version) + ", this build needs " +
+                         version_text(result.runtime_version) + ": " + text_of(error);
+  } else if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0)) {
+    result.unavailable = "no CUDA device: " + text_of(cudaErrorNoDevice);
+  } else if (error != cudaSuccess) {
+    result.unavailable = "CUDA cannot start: " + text_of(error);
+  } else {
+    try {
+      for (int device = 0; device < count; ++device) result.infos.push_back(info_of(device));
+    } catch (const Error& e) {
+      result.infos.clear();
+      result.unavailable = e.what();
+    }
+  }
+  return result;
+}
+
+const DeviceInfo& checked_info(int device) {
+  const Devices& all = devices();
+  if (!all.unavailable.empty()) throw Error(Status::BackendUnavailable, all.unavailable);
+  const int count = int(all.infos.size());
+  if (device < 0 || device >= count)
+    throw Error(Status::InvalidArgument, "CUDA device " + std::to_string(device) + ": there are " +
+                                             std::to_string(count) + ", numbered from 0");
+  return all.infos[std::size_t(device)];
+}
+
+}  // namespace
+
+void cuda_check(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  cudaGetLastError();
+  const Status status = error == cudaErrorMemoryAllocation ? Status::OutOfMemory
+                        : means_unavailable(error)         ? Status::BackendUnavailable
+                                                           : Status::DeviceError;
+  throw Error(status, std::string(what) + ": " + text_of(error));
+}
+
+DeviceGuard::DeviceGuard(int device) {
+  int current = 0;
+  cuda_check(cudaGetDevice(&current), "cudaGetDevice");
+  if (current == device) return;
+  cuda_check(cudaSetDevice(device), "cudaSetDevice");
+  previous_ = current;
+}
+
+DeviceGuard::~DeviceGuard() {
+  if (previous_ >= 0) ignore(cudaSetDevice(previous_));
+}
+
+RelaxedCapture::RelaxedCapture() noexcept {
+  const cudaError_t error = cudaThreadExchangeStreamCaptureMode(&mode_);
+  active_ = error == cudaSuccess;
+  ignore(error);
+}
+
+RelaxedCapture::~RelaxedCapture() {
+  if (active_) ignore(cudaThreadExchangeStreamCaptureMode(&mode_));
+}
+
+const Devices& devices() {
+  static const Devices result = probe();
+  return result;
+}
+
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+std::string describe_devices() {
+  const Devices& all = devices();
+  std::string text = "CUDA " + version_text(all.runtime_version);
+  text += all.driver_version ? ", driver for " + version_text(all.driver_version) : ", no driver";
+  for (const DeviceInfo& d : all.infos) {
+    char gib[32];
+    std::snprintf(gib, sizeof gib, "%.1f", double(d.memory_bytes) / double(1 << 30));
+    text += "; " + std::to_string(d.ordinal) + ": " + d.name + " (" +
+            std::to_string(d.capability / 10) + "." + std::to_string(d.capability % 10) + ", " +
+            std::to_string(d.compute_units) + " SMs, " + gib + " GiB)";
+  }
+  return text;
+}
+
+CudaQueue::CudaQueue(const QueueOptions& options)
+    : Queue(checked_info(options.device)),
+      stream_(static_cast<cudaStream_t>(options.stream)),
+      owns_stream_(options.own_stream) {
+  if (!owns_stream_) return;
+  const DeviceGuard guard(device().ordinal);
+  cuda_check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+}
+
+CudaQueue::~CudaQueue() {
+  for (const cudaEvent_t event : events_)
+    if (event) ignore(cudaEventDestroy(event));
+  if (owns_stream_) ignore(cudaStreamDestroy(stream_));
+}
+
+void* CudaQueue::allocate(std::size_t bytes) {
+  const DeviceGuard guard(device().ordinal);
+  const RelaxedCapture relaxed;
+  void* p = nullptr;
+  const cudaError_t error = cudaMalloc(&p, bytes);
+  if (error == cudaErrorMemoryAllocation) {
+    ignore(error);
+    throw Error(Status::OutOfMemory, "cudaMalloc of " + std::to_string(bytes) + " bytes on " +
+                                         device().name + ": " + text_of(error));
+  }
+  cuda_check(error, "cudaMalloc");
+  return p;
+}
+
+void CudaQueue::deallocate(void* p) noexcept {
+  const RelaxedCapture relaxed;
+  ignore(cudaFree(p));
+}
+
+std::size_t CudaQueue::memory_free() const {
+  const DeviceGuard guard(device().ordinal);
+  std::size_t available = 0, total = 0;
+  cuda_check(cudaMemGetInfo(&available, &total), "cudaMemGetInfo");
+  return available;
+}
+
+void CudaQueue::copy(const Copy2D& copy, CopyKind kind) {
+  if (copy.width == 0 || copy.rows == 0) return;
+  const DeviceGuard guard(device().ordinal);
+  const cudaMemcpyKind direction = kind == CopyKind::HostToDevice   ? cudaMemcpyHostToDevice
+                                   : kind == CopyKind::DeviceToHost ? cudaMemcpyDeviceToHost
+                                                                    : cudaMemcpyDeviceToDevice;
+  const auto width = std::size_t(copy.width);
+  if (copy.rows == 1 || (copy.dst_pitch == copy.width && copy.src_pitch == copy.width)) {
+    cuda_check(
+        cudaMemcpyAsync(copy.dst, copy.src, width * std::size_t(copy.rows), direction, stream_),
+        "cudaMemcpyAsync");
+    return;
+  }
+  auto* dst = static_cast<std::byte*>(copy.dst);
+  const auto* src = static_cast<const std::byte*>(copy.src);
+  // Rows further apart than the 2-D copy can step are few: no device holds many.
+  const std::int64_t max_pitch = attribute(cudaDevAttrMaxPitch, device().ordinal);
+  if (std::max(copy.dst_pitch, copy.src_pitch) > max_pitch) {
+    for (std::int64_t i = 0; i < copy.rows; ++i)
+      cuda_check(cudaMemcpyAsync(dst + i * copy.dst_pitch, src + i * copy.src_pitch, width,
+                                 direction, stream_),
+                 "cudaMemcpyAsync");
+    return;
+  }
+  constexpr std::int64_t kMaxRows = std::int64_t(1) << 30;
+  for (std::int64_t i = 0; i < copy.rows; i += kMaxRows)
+    cuda_check(
+        cudaMemcpy2DAsync(dst + i * copy.dst_pitch, std::size_t(copy.dst_pitch),
+                          src + i * copy.src_pitch, std::size_t(copy.src_pitch), width,
+                          std::size_t(std::min(kMaxRows, copy.rows - i)), direction, stream_),
+        "cudaMemcpy2DAsync");
+}
+
+void CudaQueue::synchronize() {
+  const DeviceGuard guard(device().ordinal);
+  cuda_check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+}
+
+bool CudaQueue::capturing() const {
+  const DeviceGuard guard(device().ordinal);
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  cuda_check(cudaStreamIsCapturing(stream_, &status), "cudaStreamIsCapturing");
+  return status != cudaStreamCaptureStatusNone;
+}
+
+void CudaQueue::mark(int i) {
+  const DeviceGuard guard(device().ordinal);
+  cudaEvent_t& event = events_.at(std::size_t(i));
+  if (!event) cuda_check(cudaEventCreate(&event), "cudaEventCreate");
+  cuda_check(cudaEventRecord(event, stream_), "cudaEventRecord");
+}
+
+double CudaQueue::elapsed_ms(int from, int to) {
+  const DeviceGuard guard(device().ordinal);
+  const cudaEvent_t start = events_.at(std::size_t(from)), stop = events_.at(std::size_t(to));
+  if (!start || !stop) throw Error(Status::Internal, "elapsed_ms: a stamp was never marked");
+  cuda_check(cudaEventSynchronize(start), "cudaEventSynchronize");
+  cuda_check(cudaEventSynchronize(stop), "cudaEventSynchronize");
+  float ms = 0;
+  cuda_check(cudaEventElapsedTime(&ms, start, stop), "cudaEventElapsedTime");
+  return double(ms);
+}
+
+}  // namespace mblas::cuda

@@ -1,0 +1,66 @@
+// What the gemm kernels share: the problem as a kernel sees it, and how a row of the table is made
+// of one.
+#pragma once
+
+#include "cuda/element.cuh"
+#include "cuda/launch.cuh"
+
+namespace mblas::cuda {
+
+template <class Acc>
+struct GemmProblem {
+  std::int64_t m, n, k, ldc;
+  Strides a, b;  // of op(A) and op(B)
+  bool conjugate_a, conjugate_b, read_c;
+  Acc alpha, beta;
+  DeviceInput A, B;
+  DeviceOutput C;
+  Tiles tiles;
+};
+
+/// The problem cut into tiles of C of tile_m rows and tile_n columns, its pointer arrays on the
+/// device.
+template <class In, class Out>
+GemmProblem<Accumulator<In>> gemm_problem(const GemmArgs& args, const CudaQueue& queue, int tile_m,
+                                          int tile_n) {
+  using Acc = Accumulator<In>;
+  std::span<std::byte> workspace = queue.workspace;
+  const auto in_bytes = std::int64_t(sizeof(In)), out_bytes = std::int64_t(sizeof(Out));
+  GemmProblem<Acc> p;
+  p.m = args.m;
+  p.n = args.n;
+  p.k = args.k;
+  p.ldc = args.C.ld;
+  p.a = strides_of(args.transA, args.A.ld);
+  p.b = strides_of(args.transB, args.B.ld);
+  p.conjugate_a = is_conjugated(args.transA);
+  p.conjugate_b = is_conjugated(args.transB);
+  p.read_c = args.beta != Scalar{};
+  p.alpha = scalar_as<Acc>(args.k == 0 ? Scalar{} : args.alpha);
+  p.beta = scalar_as<Acc>(args.beta);
+  p.A = place(args.A, args.batch, args.A.stride * in_bytes, queue, workspace);
+  p.B = place(args.B, args.batch, args.B.stride * in_bytes, queue, workspace);
+  p.C = place(args.C, args.batch, args.C.stride * out_bytes, queue, workspace);
+  p.tiles = {ceil_div(args.m, tile_m), ceil_div(args.n, tile_n), args.batch};
+  return p;
+}
+
+/// c = alpha sum + beta c, rounded once.
+template <class Out, class Acc>
+__device__ void store(const GemmProblem<Acc>& p, Acc sum, Out* c) {
+  const Acc product = p.alpha * sum;
+  *c = narrow<Out>(p.read_c ? multiply_add(p.beta, widen(*c), product) : product);
+}
+
+inline const char* declines_emulation(const GemmArgs& args, const DeviceInfo&) {
+  return args.compute == Compute::Default || args.compute == Compute::Pedantic
+             ? nullptr
+             : "computes in native arithmetic only";
+}
+
+inline std::size_t gemm_pointer_bytes(const GemmArgs& args, const DeviceInfo&) {
+  return placed_bytes(args.A, args.batch) + placed_bytes(args.B, args.batch) +
+         placed_bytes(args.C, args.batch);
+}
+
+}  // namespace mblas::cuda

@@ -1,0 +1,34 @@
+// The kernels of the cuda backend: namespace is folder, function is file.
+#pragma once
+
+#include "mblas/backend.hpp"
+
+namespace mblas::cuda {
+
+namespace gemm {
+Kernel<GemmArgs> shared();
+Kernel<GemmArgs> naive();
+}  // namespace gemm
+
+namespace geam {
+Kernel<GeamArgs> shared();
+Kernel<GeamArgs> naive();
+}  // namespace geam
+
+namespace transpose {
+Kernel<TransposeArgs> shared();
+Kernel<TransposeArgs> naive();
+}  // namespace transpose
+
+namespace transpose_inplace {
+Kernel<TransposeInplaceArgs> square();
+Kernel<TransposeInplaceArgs> buffered();
+Kernel<TransposeInplaceArgs> cycle();
+}  // namespace transpose_inplace
+
+namespace gf256 {
+Kernel<Gf256Args> shared();
+Kernel<Gf256Args> naive();
+}  // namespace gf256
+
+}  // namespace mblas::cuda

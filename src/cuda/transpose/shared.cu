@@ -1,0 +1,58 @@
+// Memory-bound: both sides should be coalesced. A tile is read along A's rows into shared memory
+// and written along B's rows out of it; the padding lets the columns of the tile be read from all
+// banks.
+#include "cuda/kernels.hpp"
+#include "cuda/transpose/transpose.cuh"
+
+namespace mblas::cuda::transpose {
+namespace {
+
+constexpr int kTile = 32;
+constexpr int kRows = 8;  // of threads; each moves kTile / kRows elements
+constexpr int kThreads = kTile * kRows;
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    shared_kernel(const __grid_constant__ TransposeProblem p, const __grid_constant__ Tiles tiles) {
+  __shared__ T square[kTile][kTile + 1];
+
+  for (std::int64_t t = blockIdx.x; t < tiles.count(); t += gridDim.x) {
+    const auto tile = tiles[t];
+    const T* a = static_cast<const T*>(p.A.at(tile.batch));
+    T* b = static_cast<T*>(p.B.at(tile.batch));
+    const std::int64_t i0 = tile.row * kTile, j0 = tile.col * kTile;
+    for (int r = int(threadIdx.y); r < kTile; r += kRows) {
+      const std::int64_t i = i0 + r, j = j0 + threadIdx.x;
+      if (i < p.m && j < p.n) square[r][threadIdx.x] = a[i * p.lda + j];
+    }
+    __syncthreads();
+    for (int r = int(threadIdx.y); r < kTile; r += kRows) {
+      const std::int64_t i = i0 + threadIdx.x, j = j0 + r;
+      if (i < p.m && j < p.n) b[j * p.ldb + i] = square[threadIdx.x][r];
+    }
+    __syncthreads();
+  }
+}
+
+void run(const TransposeArgs& args, Queue& base) {
+  const auto& queue = static_cast<const CudaQueue&>(base);
+  run_shared(transpose_problem(args, queue), size_of(args.type),
+             address_bits(args.A, args.batch) | address_bits(args.B, args.batch), queue);
+}
+
+}  // namespace
+
+void run_shared(const TransposeProblem& problem, int size, std::uintptr_t address_bits,
+                const CudaQueue& queue) {
+  const Tiles tiles = {ceil_div(problem.m, kTile), ceil_div(problem.n, kTile), problem.batch};
+  with_untyped(size, address_bits, [&]<class T>() {
+    launch(queue, shared_kernel<T>, tiles.count(), dim3(kTile, kRows), problem, tiles);
+  });
+}
+
+Kernel<TransposeArgs> shared() {
+  return {"shared", "32x32 tiles through padded shared memory, coalesced on both sides",
+          declines_nothing, transpose_pointer_bytes, run};
+}
+
+}  // namespace mblas::cuda::transpose
