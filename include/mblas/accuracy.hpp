@@ -58,10 +58,16 @@ constexpr double gamma(double n, double u) {
 /// `magnitude` = |alpha| (|A||B|) + |beta||C| of that element and `value` = |C|. Complex
 /// arithmetic: 2√2 u in place of u (Higham, lemma 3.5). An output narrower than the accumulator
 /// adds its rounding; results near zero add the spacing of the subnormals, once an operation.
-constexpr double gemm_bound(DType in, DType out, std::int64_t k, double magnitude, double value) {
+///
+/// TF32: both operands are rounded to 11 significant bits first, and the tensor cores add with
+/// truncation.
+constexpr double gemm_bound(DType in, DType out, std::int64_t k, double magnitude, double value,
+                            Compute compute = Compute::Default) {
   const DType acc = accumulator_of(in);
-  const double u = unit_roundoff(acc) * (is_complex(acc) ? 2.8284271247461903 : 1.0);
+  double u = unit_roundoff(acc) * (is_complex(acc) ? 2.8284271247461903 : 1.0);
+  if (compute == Compute::TF32) u *= 2;
   double bound = gamma(double(k + 2), u) * magnitude;
+  if (compute == Compute::TF32) bound += (0x1p-10 + 0x1p-22) * magnitude;
   bound += double(2 * k + 4) * smallest_positive(acc);
   if (unit_roundoff(out) > unit_roundoff(acc))
     bound += unit_roundoff(out) * (value + bound) + smallest_positive(out);

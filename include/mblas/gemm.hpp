@@ -81,7 +81,7 @@ auto erase_pointers(R& range) {
       std::conditional_t<std::is_const_v<std::remove_pointer_t<Pointer>>, const void, void>;
   return reinterpret_cast<Void* const*>(std::ranges::data(range));
 }
-MBLAS_EXPORT void check_batch_sizes(std::size_t a, std::size_t b, std::size_t c);
+MBLAS_EXPORT void check_batch_sizes(Context& context, std::size_t a, std::size_t b, std::size_t c);
 }  // namespace detail
 
 /// One product.
@@ -130,7 +130,8 @@ void gemm_batched(Context& context, Layout layout, Op transA, Op transB, std::in
   using TA = detail::pointee_t<RA>;
   GemmArgs args =
       detail::gemm_args<TA, detail::pointee_t<RC>>(transA, transB, m, n, k, alpha, beta, options);
-  detail::check_batch_sizes(std::ranges::size(A), std::ranges::size(B), std::ranges::size(C));
+  detail::check_batch_sizes(context, std::ranges::size(A), std::ranges::size(B),
+                            std::ranges::size(C));
   args.A = {nullptr, lda, 0, detail::erase_pointers(A)};
   args.B = {nullptr, ldb, 0, detail::erase_pointers(B)};
   args.C = {nullptr, ldc, 0, detail::erase_pointers(C)};
@@ -194,14 +195,16 @@ struct ViewShape {
   std::int64_t rows, cols, ld;
   bool transposed;
 };
-MBLAS_EXPORT ViewShape view_shape(char argument, std::int64_t rows, std::int64_t cols,
-                                  std::int64_t row_stride, std::int64_t col_stride);
+MBLAS_EXPORT ViewShape view_shape(Context& context, char argument, std::int64_t rows,
+                                  std::int64_t cols, std::int64_t row_stride,
+                                  std::int64_t col_stride);
 template <MatrixView M>
-ViewShape shape_of(char argument, const M& v) {
-  return view_shape(argument, std::int64_t(v.extent(0)), std::int64_t(v.extent(1)),
+ViewShape shape_of(Context& context, char argument, const M& v) {
+  return view_shape(context, argument, std::int64_t(v.extent(0)), std::int64_t(v.extent(1)),
                     std::int64_t(v.stride(0)), std::int64_t(v.stride(1)));
 }
-MBLAS_EXPORT void check_view_sizes(const ViewShape& A, const ViewShape& B, const ViewShape& C);
+MBLAS_EXPORT void check_view_sizes(Context& context, const ViewShape& A, const ViewShape& B,
+                                   const ViewShape& C);
 template <class M>
 using element_t = std::remove_cvref_t<decltype(*std::declval<const M&>().data_handle())>;
 }  // namespace detail
@@ -214,10 +217,10 @@ requires std::same_as<detail::element_t<MA>, detail::element_t<MB>> &&
     GemmPair<detail::element_t<MA>, detail::element_t<MC>>
 void gemm(Context& context, scalar_t<detail::element_t<MA>> alpha, const MA& A, const MB& B,
           scalar_t<detail::element_t<MA>> beta, const MC& C, const GemmOptions& options = {}) {
-  const detail::ViewShape a = detail::shape_of('A', A);
-  const detail::ViewShape b = detail::shape_of('B', B);
-  const detail::ViewShape c = detail::shape_of('C', C);
-  detail::check_view_sizes(a, b, c);
+  const detail::ViewShape a = detail::shape_of(context, 'A', A);
+  const detail::ViewShape b = detail::shape_of(context, 'B', B);
+  const detail::ViewShape c = detail::shape_of(context, 'C', C);
+  detail::check_view_sizes(context, a, b, c);
   // A column-strided C makes the whole call column-major; an operand of the other order is
   // transposed.
   const Layout layout = c.transposed ? Layout::ColMajor : Layout::RowMajor;

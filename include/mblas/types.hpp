@@ -62,12 +62,12 @@ constexpr int size_of(DType t) {
 constexpr std::string_view name_of(DType t) {
   constexpr std::string_view names[] = {"f32", "f64", "cf32", "cf64", "f16", "bf16", "i8",
                                         "i32", "b1",  "b2",   "b4",   "b8",  "b16"};
-  return names[static_cast<int>(t)];
+  return t <= DType::b16 ? names[static_cast<int>(t)] : "?";
 }
 
 constexpr std::string_view name_of(Compute c) {
   constexpr std::string_view names[] = {"default", "pedantic", "tf32", "bf16x6", "fp16x3", "ozaki"};
-  return names[static_cast<int>(c)];
+  return c <= Compute::OzakiFP64 ? names[static_cast<int>(c)] : "?";
 }
 
 constexpr bool is_complex(DType t) { return t == DType::cf32 || t == DType::cf64; }

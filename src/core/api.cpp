@@ -22,22 +22,15 @@ void begin(Context::Impl& context) {
   receipt.declined.clear();  // keeps its capacity
 }
 
-/// Runs f and keeps the message of what it throws.
-template <class F>
-void remembering(Context& context, F&& f) {
-  try {
-    f(context.impl());
-  } catch (...) {
-    const Status status = catch_status(&context);
-    if (status == Status::OutOfMemory)  // std::bad_alloc among them
-      throw Error(status, std::string(context.last_error()));
-    throw;
-  }
+/// Throws what the headers' own checks find.
+[[noreturn]] void fail(Context& context, Status status, const std::string& message) {
+  set_last_error(context, message);
+  throw Error(status, message);
 }
 
 template <class Args>
 void call(Context& context, Layout layout, Args args) {
-  remembering(context, [&](Context::Impl& impl) {
+  remember(context, [&](Context::Impl& impl) {
     begin<Args>(impl);
     if (validate(args, layout)) dispatch(impl, args);
   });
@@ -53,7 +46,7 @@ void resolve_compute(Context::Impl& impl, GemmArgs& args) {
 }  // namespace
 
 void gemm(Context& context, Layout layout, const GemmArgs& args) {
-  remembering(context, [&](Context::Impl& impl) {
+  remember(context, [&](Context::Impl& impl) {
     begin<GemmArgs>(impl);
     GemmArgs local = args;
     resolve_compute(impl, local);
@@ -62,7 +55,7 @@ void gemm(Context& context, Layout layout, const GemmArgs& args) {
 }
 
 void gemm_grouped(Context& context, std::span<const LaidGemm> problems) {
-  remembering(context, [&](Context::Impl& impl) {
+  remember(context, [&](Context::Impl& impl) {
     std::vector<GemmArgs> valid;
     valid.reserve(problems.size());
     begin<GemmArgs>(impl);
@@ -96,22 +89,22 @@ void transpose_inplace(Context& context, Layout layout, const TransposeInplaceAr
 }
 
 void gf256(Context& context, const Gf256Args& args) {
-  remembering(context, [&](Context::Impl& impl) {
+  remember(context, [&](Context::Impl& impl) {
     begin<Gf256Args>(impl);
     Gf256Args local = args;
     if (validate(local)) dispatch(impl, local);
   });
 }
 
-void check_batch_sizes(std::size_t a, std::size_t b, std::size_t c) {
+void check_batch_sizes(Context& context, std::size_t a, std::size_t b, std::size_t c) {
   if (a != b || a != c)
-    throw Error(Status::InvalidArgument, "gemm_batched: A has " + std::to_string(a) +
-                                             " pointers, B " + std::to_string(b) + " and C " +
-                                             std::to_string(c));
+    fail(context, Status::InvalidArgument,
+         "gemm_batched: A has " + std::to_string(a) + " pointers, B " + std::to_string(b) +
+             " and C " + std::to_string(c));
 }
 
-ViewShape view_shape(char argument, std::int64_t rows, std::int64_t cols, std::int64_t row_stride,
-                     std::int64_t col_stride) {
+ViewShape view_shape(Context& context, char argument, std::int64_t rows, std::int64_t cols,
+                     std::int64_t row_stride, std::int64_t col_stride) {
   // A dimension of at most one element has no stride that matters.
   const auto most = [](std::int64_t a, std::int64_t b) { return a > b ? a : b; };
   if (cols <= 1 || col_stride == 1)
@@ -120,19 +113,21 @@ ViewShape view_shape(char argument, std::int64_t rows, std::int64_t cols, std::i
   if (rows <= 1 || row_stride == 1)
     if (cols <= 1 || col_stride >= most(1, rows))
       return {rows, cols, cols <= 1 ? most(1, rows) : col_stride, true};
-  throw Error(Status::InvalidArgument,
-              std::string("gemm: ") + argument + " has strides " + std::to_string(row_stride) +
-                  " and " + std::to_string(col_stride) +
-                  "; one must be 1 and the other not less than " + "the extent it steps over");
+  fail(context, Status::InvalidArgument,
+       std::string("gemm: ") + argument + " has strides " + std::to_string(row_stride) + " and " +
+           std::to_string(col_stride) + "; one must be 1 and the other not less than " +
+           "the extent it steps over");
 }
 
-void check_view_sizes(const ViewShape& A, const ViewShape& B, const ViewShape& C) {
+void check_view_sizes(Context& context, const ViewShape& A, const ViewShape& B,
+                      const ViewShape& C) {
   const auto text = [](const ViewShape& x) {
     return std::to_string(x.rows) + "×" + std::to_string(x.cols);
   };
   if (A.rows != C.rows || B.cols != C.cols || A.cols != B.rows)
-    throw Error(Status::InvalidArgument, "gemm: A is " + text(A) + ", B " + text(B) + " and C " +
-                                             text(C) + ": these do not multiply");
+    fail(context, Status::InvalidArgument,
+         "gemm: A is " + text(A) + ", B " + text(B) + " and C " + text(C) +
+             ": these do not multiply");
 }
 
 }  // namespace mblas::detail

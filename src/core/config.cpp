@@ -69,20 +69,22 @@ BackendChoice parse_backends(std::string_view names, std::string_view setting) {
   choice.automatic = false;
   std::string reasons;
   bool usable = false;
-  try {
-    for (std::string_view name : split(names, ',')) {
+  const auto lacks = [&](std::string_view name, std::string_view reason) {
+    reasons.append(reasons.empty() ? "" : "; ").append(name).append(": ").append(reason);
+  };
+  for (std::string_view name : split(names, ',')) {
+    try {
       Backend& backend = find_backend(name);
+      choice.list.push_back(&backend);
       if (usable || backend.unavailable().empty())
         usable = true;
       else
-        reasons.append(reasons.empty() ? "" : "; ")
-            .append(name)
-            .append(": ")
-            .append(backend.unavailable());
-      choice.list.push_back(&backend);
+        lacks(name, backend.unavailable());
+    } catch (const Error& e) {
+      if (e.status() != Status::BackendUnavailable)
+        throw Error(e.status(), std::string(setting) + "=" + std::string(names) + ": " + e.what());
+      lacks(name, "not built");
     }
-  } catch (const Error& e) {
-    throw Error(e.status(), std::string(setting) + "=" + std::string(names) + ": " + e.what());
   }
   if (!usable)
     throw Error(Status::BackendUnavailable, std::string(setting) + "=" + std::string(names) +

@@ -190,40 +190,44 @@ ReedSolomon::ReedSolomon(int k, int m, unsigned poly) : k_(k), m_(m), poly_(poly
 
 void ReedSolomon::encode(Context& context, std::span<const std::uint8_t* const> data,
                          std::span<std::uint8_t* const> parity, std::int64_t length) const {
-  check_length("encode", length);
-  check_shards("encode", "data", data, k_, length);
-  check_shards("encode", "parity", parity, m_, length);
-  Gf256Args args;
-  args.m = m_;
-  args.n = length;
-  args.k = k_;
-  args.A = {matrix_.data(), k_};
-  args.B = {nullptr, length, 0, mblas::detail::erase_pointers(data)};
-  args.C = {nullptr, length, 0, mblas::detail::erase_pointers(parity)};
-  args.poly = poly_;
-  mblas::detail::gf256(context, args);
+  mblas::detail::remember(context, [&](Context::Impl&) {
+    check_length("encode", length);
+    check_shards("encode", "data", data, k_, length);
+    check_shards("encode", "parity", parity, m_, length);
+    Gf256Args args;
+    args.m = m_;
+    args.n = length;
+    args.k = k_;
+    args.A = {matrix_.data(), k_};
+    args.B = {nullptr, length, 0, mblas::detail::erase_pointers(data)};
+    args.C = {nullptr, length, 0, mblas::detail::erase_pointers(parity)};
+    args.poly = poly_;
+    mblas::detail::gf256(context, args);
+  });
 }
 
 void ReedSolomon::update(Context& context, int index, const std::uint8_t* delta,
                          std::span<std::uint8_t* const> parity, std::int64_t length) const {
-  check_length("update", length);
-  if (index < 0 || index >= k_)
-    invalid("update", "index is " + std::to_string(index) + ", the code has " + std::to_string(k_) +
-                          " data shards");
-  check_shards("update", "parity", parity, m_, length);
-  if (length > 0 && delta == nullptr)
-    throw Error(Status::NullPointer, "gf256::update: delta is null");
-  const void* const deltas[] = {delta};
-  Gf256Args args;
-  args.m = m_;
-  args.n = length;
-  args.k = 1;
-  args.A = {matrix_.data() + index, k_};
-  args.B = {nullptr, length, 0, deltas};
-  args.C = {nullptr, length, 0, mblas::detail::erase_pointers(parity)};
-  args.accumulate = true;
-  args.poly = poly_;
-  mblas::detail::gf256(context, args);
+  mblas::detail::remember(context, [&](Context::Impl&) {
+    check_length("update", length);
+    if (index < 0 || index >= k_)
+      invalid("update", "index is " + std::to_string(index) + ", the code has " +
+                            std::to_string(k_) + " data shards");
+    check_shards("update", "parity", parity, m_, length);
+    if (length > 0 && delta == nullptr)
+      throw Error(Status::NullPointer, "gf256::update: delta is null");
+    const void* const deltas[] = {delta};
+    Gf256Args args;
+    args.m = m_;
+    args.n = length;
+    args.k = 1;
+    args.A = {matrix_.data() + index, k_};
+    args.B = {nullptr, length, 0, deltas};
+    args.C = {nullptr, length, 0, mblas::detail::erase_pointers(parity)};
+    args.accumulate = true;
+    args.poly = poly_;
+    mblas::detail::gf256(context, args);
+  });
 }
 
 // All shards are G x, x the data and G the identity on top of the parity coefficients. k of them
@@ -231,58 +235,60 @@ void ReedSolomon::update(Context& context, int index, const std::uint8_t* delta,
 // rows of G S^-1 times those shards: one product for data and parity alike.
 void ReedSolomon::reconstruct(Context& context, std::span<std::uint8_t* const> shards,
                               std::span<const bool> present, std::int64_t length) const {
-  check_length("reconstruct", length);
-  check_shards("reconstruct", "shards", shards, k_ + m_, length);
-  check_count("reconstruct", "present", present.size(), k_ + m_);
-  std::vector<int> sources = indices_where(present, true);
-  const std::vector<int> missing = indices_where(present, false);
-  const std::size_t k = std::size_t(k_);
-  if (sources.size() < k)
-    invalid("reconstruct", std::to_string(missing.size()) +
-                               " shards are missing, the code survives " + std::to_string(m_) +
-                               ": " + std::to_string(sources.size()) + " are present, " +
-                               std::to_string(k_) + " are needed");
-  if (missing.empty()) return;
-  sources.resize(k);
+  mblas::detail::remember(context, [&](Context::Impl&) {
+    check_length("reconstruct", length);
+    check_shards("reconstruct", "shards", shards, k_ + m_, length);
+    check_count("reconstruct", "present", present.size(), k_ + m_);
+    std::vector<int> sources = indices_where(present, true);
+    const std::vector<int> missing = indices_where(present, false);
+    const std::size_t k = std::size_t(k_);
+    if (sources.size() < k)
+      invalid("reconstruct", std::to_string(missing.size()) +
+                                 " shards are missing, the code survives " + std::to_string(m_) +
+                                 ": " + std::to_string(sources.size()) + " are present, " +
+                                 std::to_string(k_) + " are needed");
+    if (missing.empty()) return;
+    sources.resize(k);
 
-  const auto parity_row = [&](int shard) {
-    return matrix().subspan(std::size_t(shard - k_) * k, k);
-  };
-  std::vector<std::uint8_t> source_rows(k * k);
-  for (std::size_t r = 0; r < k; ++r) {
-    const auto to = source_rows.begin() + std::ptrdiff_t(r * k);
-    if (sources[r] < k_)
-      to[sources[r]] = 1;
-    else
-      std::ranges::copy(parity_row(sources[r]), to);
-  }
-  const std::vector<std::uint8_t> solution = invert(k_, source_rows, poly_);
-  const auto solution_row = [&](std::size_t r) { return std::span(solution).subspan(r * k, k); };
-
-  std::vector<std::uint8_t> decode(missing.size() * k);
-  for (std::size_t r = 0; r < missing.size(); ++r) {
-    const Row to = Row(decode).subspan(r * k, k);
-    if (missing[r] < k_) {
-      std::ranges::copy(solution_row(std::size_t(missing[r])), to.begin());
-    } else {
-      for (std::size_t i = 0; i < k; ++i)
-        add_multiple(to, parity_row(missing[r])[i], solution_row(i), poly_);
+    const auto parity_row = [&](int shard) {
+      return matrix().subspan(std::size_t(shard - k_) * k, k);
+    };
+    std::vector<std::uint8_t> source_rows(k * k);
+    for (std::size_t r = 0; r < k; ++r) {
+      const auto to = source_rows.begin() + std::ptrdiff_t(r * k);
+      if (sources[r] < k_)
+        to[sources[r]] = 1;
+      else
+        std::ranges::copy(parity_row(sources[r]), to);
     }
-  }
+    const std::vector<std::uint8_t> solution = invert(k_, source_rows, poly_);
+    const auto solution_row = [&](std::size_t r) { return std::span(solution).subspan(r * k, k); };
 
-  std::array<const void*, kFieldSize> from{};
-  std::array<void*, kFieldSize> to{};
-  for (std::size_t i = 0; i < k; ++i) from[i] = shards[std::size_t(sources[i])];
-  for (std::size_t i = 0; i < missing.size(); ++i) to[i] = shards[std::size_t(missing[i])];
-  Gf256Args args;
-  args.m = std::int64_t(missing.size());
-  args.n = length;
-  args.k = k_;
-  args.A = {decode.data(), k_};
-  args.B = {nullptr, length, 0, from.data()};
-  args.C = {nullptr, length, 0, to.data()};
-  args.poly = poly_;
-  mblas::detail::gf256(context, args);
+    std::vector<std::uint8_t> decode(missing.size() * k);
+    for (std::size_t r = 0; r < missing.size(); ++r) {
+      const Row to = Row(decode).subspan(r * k, k);
+      if (missing[r] < k_) {
+        std::ranges::copy(solution_row(std::size_t(missing[r])), to.begin());
+      } else {
+        for (std::size_t i = 0; i < k; ++i)
+          add_multiple(to, parity_row(missing[r])[i], solution_row(i), poly_);
+      }
+    }
+
+    std::array<const void*, kFieldSize> from{};
+    std::array<void*, kFieldSize> to{};
+    for (std::size_t i = 0; i < k; ++i) from[i] = shards[std::size_t(sources[i])];
+    for (std::size_t i = 0; i < missing.size(); ++i) to[i] = shards[std::size_t(missing[i])];
+    Gf256Args args;
+    args.m = std::int64_t(missing.size());
+    args.n = length;
+    args.k = k_;
+    args.A = {decode.data(), k_};
+    args.B = {nullptr, length, 0, from.data()};
+    args.C = {nullptr, length, 0, to.data()};
+    args.poly = poly_;
+    mblas::detail::gf256(context, args);
+  });
 }
 
 }  // namespace mblas::gf256

@@ -65,6 +65,10 @@ std::string replay(const GeamArgs& g) {
   if (g.beta != Scalar{}) line.number("--ldb", g.B.ld);
   line.number("--ldc", g.C.ld);
   line.scalar("--alpha", g.alpha, is_complex(g.type)).scalar("--beta", g.beta, is_complex(g.type));
+  if (g.alpha != Scalar{} && g.A.data == g.C.data)
+    line.word("--alias", "A");
+  else if (g.beta != Scalar{} && g.B.data == g.C.data)
+    line.word("--alias", "B");
   line.batch(g.batch, g.C.pointers != nullptr);
   line.stride("--strideA", g.A, g.batch).stride("--strideB", g.B, g.batch);
   line.stride("--strideC", g.C, g.batch);
@@ -93,6 +97,7 @@ std::string replay(const Gf256Args& g) {
   if (g.k > 0) line.number("--lda", g.A.ld);
   if (g.k > 0 && !g.B.pointers) line.number("--ldb", g.B.ld);
   if (!g.C.pointers) line.number("--ldc", g.C.ld);
+  if (g.C.pointers) line.text += " --pointers";
   if (g.accumulate) line.text += " --accumulate";
   return line.number("--poly", g.poly).text;
 }

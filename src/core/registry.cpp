@@ -88,9 +88,8 @@ Backend& find_backend(std::string_view name) {
     if (backend->name() == name) return *backend;
   for (const NotBuilt& missing : kNotBuilt)
     if (!name.empty() && missing.name == name)
-      throw Error(Status::BackendUnavailable, "backend " + std::string(name) + " is " +
-                                                  std::string(missing.reason) +
-                                                  "; there are: " + list_backends());
+      throw Error(Status::BackendUnavailable,
+                  "backend " + std::string(name) + " is " + std::string(missing.reason));
   throw Error(Status::UnknownName,
               "no backend is called '" + std::string(name) + "'; there are: " + list_backends());
 }

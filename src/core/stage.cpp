@@ -4,7 +4,7 @@
 // lane to the next (the panel of B under a column of C's blocks) is not sent again.
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <exception>
 
 #include "core/dispatch.hpp"
 #include "core/select.hpp"
@@ -327,16 +327,20 @@ template <class Args>
 bool stage_blocks(Context::Impl& context, Slot& slot, const Args& args) {
   refuse_capture(slot, op_name<Args>);
   const BlockShape all = Stager<Args>::whole(args);
-  std::int64_t budget = budget_of(context, slot);
+  const std::size_t budget = std::size_t(budget_of(context, slot));
   auto& lanes = lanes_of(slot);
-  const auto any_size = [](std::size_t) -> std::string_view { return {}; };
 
   // Everything that can fail for want of memory or of a kernel comes before the first byte of C.
   BlockShape shape;
-  std::size_t operands, workspace;
+  std::size_t operands = 0, workspace = 0;
+  // Large blocks shrink to make room for a kernel's workspace; beside small ones it fits or not.
+  const auto fits = [&](std::size_t bytes) -> std::string_view {
+    if (operands > budget / 8 || kLanes * (operands + bytes) <= budget) return {};
+    return kOverLimit;
+  };
   const std::size_t reported = context.receipt.declined.size();
-  while (true) {
-    shape = plan(args, budget);
+  for (std::int64_t planned = std::int64_t(budget);; planned /= 2) {
+    shape = plan(args, planned);
     if (shape.bn == 0) {
       context.receipt.declined.push_back({slot.backend->name(), "", kNoMemory});
       return false;
@@ -349,21 +353,17 @@ bool stage_blocks(Context::Impl& context, Slot& slot, const Args& args) {
       const auto parts = Stager<Args>::parts(args, block);
       context.receipt.declined.resize(reported);
       const auto selected = select(context, *slot.backend, slot.queue->device(),
-                                   device_call(args, block, parts, {}), any_size);
+                                   device_call(args, block, parts, {}), fits);
       taken = selected.kernel != nullptr;
       workspace = std::max(workspace, selected.workspace);
     });
     if (!taken) return false;
+    if (kLanes * (operands + workspace) > budget) continue;
     try {
-      if (kLanes * (operands + workspace) > std::size_t(budget) &&
-          operands > std::size_t(budget) / 8)
-        throw Error(Status::OutOfMemory,
-                    "");  // the kernel's workspace did not fit beside the block
       for (StageLane& lane : lanes) lane.buffer.get(operands + workspace);
       break;
     } catch (const Error& e) {
-      if (e.status() != Status::OutOfMemory || budget < 4096) throw;
-      budget /= 2;
+      if (e.status() != Status::OutOfMemory) throw;
     }
   }
 
@@ -376,8 +376,16 @@ bool stage_blocks(Context::Impl& context, Slot& slot, const Args& args) {
   std::int64_t blocks = 0;
   const auto whole_parts =
       Stager<Args>::parts(args, {0, shape.bn, 0, shape.mn, 0, shape.nn, 0, shape.kn});
-  const auto finish = [&] {
-    for (StageLane& lane : lanes) lane.queue->synchronize();
+  const auto finish = [&] {  // every lane, also where one fails: none may go on writing to C
+    std::exception_ptr failure;
+    for (StageLane& lane : lanes) {
+      try {
+        lane.queue->synchronize();
+      } catch (...) {
+        if (!failure) failure = std::current_exception();
+      }
+    }
+    if (failure) std::rethrow_exception(failure);
   };
   try {
     for_each_block(all, shape, [&](std::int64_t index, const Block& block) {
@@ -400,7 +408,7 @@ bool stage_blocks(Context::Impl& context, Slot& slot, const Args& args) {
       sent_batch[which] = block.b;
       const Args call = device_call(args, block, parts, at);
       context.receipt.declined.resize(reported);
-      const auto selected = select(context, *slot.backend, lane.queue->device(), call, any_size);
+      const auto selected = select(context, *slot.backend, lane.queue->device(), call, fits);
       if (!selected.kernel)
         throw Error(Status::Internal, "a kernel took a block's shape and then declined it");
       lane.queue->workspace = {next, workspace};
@@ -412,7 +420,7 @@ bool stage_blocks(Context::Impl& context, Slot& slot, const Args& args) {
     });
   } catch (...) {
     try {
-      finish();  // nothing may still write to the caller's memory
+      finish();
     } catch (...) {
     }
     throw;
@@ -434,43 +442,47 @@ bool stage_inplace(Context::Impl& context, Slot& slot, const TransposeInplaceArg
   const std::int64_t budget = budget_of(context, slot);
   const bool square = t.m == t.n && t.A.ld == t.ldb;
 
-  // Two blocks of tile×tile (or one matrix) before, the same after.
-  const auto bytes_of = [&](std::int64_t rows, std::int64_t cols) {
-    return Part(t.A, size, 0, 0, rows, cols).bytes(1) + Part(t.A, size, 0, 0, cols, rows).bytes(1);
-  };
-  std::int64_t rows = t.m, cols = t.n;
-  while (square && rows > 1 && 2 * bytes_of(rows, cols) > budget) rows = cols = halve(rows, 64);
-  const std::int64_t bytes = (rows < t.m ? 2 : 1) * bytes_of(rows, cols);
-  const auto out_of_memory = [&] {
-    context.receipt.declined.push_back({slot.backend->name(), "", kOverLimit});
-    return false;
-  };
-  if (bytes > budget) return out_of_memory();
-
+  // A matrix before and after; of a square cut into tiles, two blocks before and after.
+  std::int64_t rows = t.m, cols = t.n, bytes = 0;
+  std::size_t workspace = 0;
   TransposeArgs call;
   call.type = t.type;
-  const auto any_size = [](std::size_t) -> std::string_view { return {}; };
+  const auto fits = [&](std::size_t more) -> std::string_view {
+    if (bytes + std::int64_t(more) <= budget) return {};
+    return kOverLimit;
+  };
   const auto choose = [&](std::int64_t m, std::int64_t n) {
     call.m = m;
     call.n = n;
-    return select(context, *slot.backend, queue.device(), call, any_size);
+    return select(context, *slot.backend, queue.device(), call, fits);
   };
   const std::size_t reported = context.receipt.declined.size();
-  std::size_t workspace = 0;
-  for (const std::int64_t m : {rows, t.m - (t.m - 1) / rows * rows})
-    for (const std::int64_t n : {cols, t.n - (t.n - 1) / cols * cols}) {
-      context.receipt.declined.resize(reported);
-      const auto selected = choose(m, n);
-      if (!selected.kernel) return false;
-      workspace = std::max(workspace, selected.workspace);
+  const auto reserve = [&] {
+    context.receipt.declined.resize(reported);
+    bytes = (rows < t.m ? 2 : 1) * (Part(t.A, size, 0, 0, rows, cols).bytes(1) +
+                                    Part(t.A, size, 0, 0, cols, rows).bytes(1));
+    workspace = 0;
+    for (const std::int64_t m : {rows, t.m - (t.m - 1) / rows * rows})
+      for (const std::int64_t n : {cols, t.n - (t.n - 1) / cols * cols}) {
+        context.receipt.declined.resize(reported);
+        const auto selected = choose(m, n);
+        if (!selected.kernel) return false;
+        workspace = std::max(workspace, selected.workspace);
+      }
+    try {
+      lanes[0].buffer.get(std::size_t(bytes) + workspace);
+      return true;
+    } catch (const Error& e) {
+      if (e.status() != Status::OutOfMemory) throw;
+      context.receipt.declined.push_back({slot.backend->name(), "", kNoMemory});
+      return false;
     }
-  std::byte* memory;
-  try {
-    memory = lanes[0].buffer.get(std::size_t(bytes) + workspace);
-  } catch (const Error& e) {
-    if (e.status() != Status::OutOfMemory) throw;
-    return out_of_memory();
+  };
+  while (!reserve()) {
+    if (!square || rows == 1) return false;
+    rows = cols = halve(rows, 64);
   }
+  std::byte* const memory = lanes[0].buffer.get(0);
 
   slot.queue->synchronize();
   std::int64_t blocks = 0;

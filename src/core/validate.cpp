@@ -124,7 +124,7 @@ void check_output(std::string_view operation, const Stored& c_shape, const Outpu
 }
 
 /// C's matrices must be disjoint from the input's. `in_place`: matrix b of the input may be matrix
-/// b of C.
+/// b of C, unless it is also another matrix of the input, which is read later.
 void check_input(std::string_view operation, const Stored& c_shape, const Output& C, int c_size,
                  const Stored& x_shape, const Input& X, int x_size, std::int64_t batch,
                  bool in_place = false) {
@@ -158,7 +158,8 @@ void check_input(std::string_view operation, const Stored& c_shape, const Output
       last = std::min(last, (above - 1) / x_step);
     }
     for (; j <= last; ++j) {
-      if (in_place && i == j && X.at(j, x_size) == C.at(i, c_size)) continue;
+      if (in_place && i == j && (batch == 1 || x_step > 0) && X.at(j, x_size) == C.at(i, c_size))
+        continue;
       if (share(c, extent_of(x_shape, X, j, x_size)))
         fail_overlap(operation, c_shape.name, i, x_shape.name, j, batch);
     }

@@ -187,7 +187,7 @@ struct Operands<GemmArgs> {
       const std::size_t at = std::size_t(e);
       const auto x = element(g.out, got, at), y = element(g.out, want, at);
       const double bound =
-          g.in == DType::i8 ? 0 : gemm_bound(g.in, g.out, g.k, size[at], std::abs(y));
+          g.in == DType::i8 ? 0 : gemm_bound(g.in, g.out, g.k, size[at], std::abs(y), g.compute);
       if (!agree(g.out, x, y, bound))
         fail(context, g, reference, e / (g.m * g.n), e / g.n % g.m, e % g.n, x, y, bound);
     }

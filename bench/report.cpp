@@ -1,0 +1,197 @@
+#include "report.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <stdexcept>
+
+#include "json.hpp"
+#include "machine.hpp"
+#include "mblas/backend.hpp"
+#include "mblas/version.hpp"
+
+namespace mblas::bench {
+namespace {
+
+/// The texts of a case's fields by flag.
+std::map<std::string, std::string, std::less<>> texts(const cases::Case& any) {
+  std::map<std::string, std::string, std::less<>> result;
+  std::visit(
+      [&](const auto& c) {
+        c.fields(c, [&](std::string_view flag, const auto& value, std::string_view) {
+          result.emplace(flag, cases::to_text(value));
+        });
+      },
+      any);
+  return result;
+}
+
+std::string versions_json() {
+  JsonObject versions;
+  versions.add("mblas", version()).add("compiler", compiler());
+  for (Backend* backend : backends())
+    if (backend->unavailable().empty()) versions.add(backend->name(), backend->describe());
+  return versions.text();
+}
+
+std::string header_json(const Header& header) {
+  const bool device = !header.gpu.empty();
+  JsonObject machine, copy, json;
+  machine.add("cpu", cpu_model()).add("cores", cpu_cores());
+  copy.add("host", header.host_copy_gbps).add("device", header.device_copy_gbps);
+  json.raw("machine", machine.text())
+      .add("gpu", header.gpu)
+      .add("driver", device ? gpu_driver() : "")
+      .add("clocks", device ? gpu_clocks(header.gpu_ordinal) : "")
+      .raw("versions", versions_json())
+      .add("threads", header.threads)
+      .raw("copy_gbps", copy.text())
+      .add("commit", commit())
+      .add("date", date())
+      .add("command", header.command);
+  return json.text(2);
+}
+
+std::string row_json(const Row& row) {
+  const cases::Case c = cases::resolve(row.description);
+  const auto fields = texts(c);
+  JsonObject json;
+  const auto text = [&](std::string_view key, std::string_view flag) {
+    const auto found = fields.find(flag);
+    if (found == fields.end())
+      json.raw(key, "null");
+    else
+      json.add(key, found->second);
+  };
+  const auto number = [&](std::string_view key, std::string_view flag) {
+    const auto found = fields.find(flag);
+    json.raw(key, found == fields.end() ? "null" : found->second);
+  };
+  json.add("op", cases::op_of(c)).add("dtype", row.dtype());
+  text("out", "--out");
+  json.add("compute", name_of(row.compute));
+  text("layout", "--layout");
+  text("transA", "--transA");
+  text("transB", "--transB");
+  number("m", "-m");
+  number("n", "-n");
+  number("k", "-k");
+  if (fields.contains("--batch"))
+    number("batch", "--batch");
+  else
+    json.add("batch", 1);
+  json.add("backend", row.backend).add("kernel", row.kernel);
+  json.add("operands", row.host_operands ? "host" : "native");
+  if (!row.skipped.empty()) return json.add("skipped", row.skipped).text();
+  json.add("ms", row.ms)
+      .add("mean_ms", row.mean_ms)
+      .add("deviation_ms", row.deviation_ms)
+      .add("samples", row.samples)
+      .add("gflops", row.gflops)
+      .add("gbps", row.gbps);
+  if (row.reference) {
+    json.add("reference", row.reference->backend)
+        .add("reference_kernel", row.reference->kernel)
+        .add("reference_ms", row.reference->ms)
+        .add("ratio", row.ratio());
+  } else {
+    json.raw("reference", "null").raw("reference_ms", "null").raw("ratio", "null");
+  }
+  json.add("copy_ratio", row.gbps / row.copy_gbps)
+      .add("error", row.outcome.max_error)
+      .add("bound", row.outcome.bound)
+      .add("worst_ratio", row.outcome.worst_ratio)
+      .add("sampled", row.outcome.sampled)
+      .add("ok", row.outcome.ok)
+      .add("command", cases::command(c));
+  return json.text();
+}
+
+}  // namespace
+
+std::string Row::dtype() const {
+  const auto fields = texts(cases::resolve(description));
+  const auto type = fields.find("--type");
+  return type == fields.end() ? "b1" : type->second;
+}
+
+std::string label(const cases::Case& any) {
+  return std::visit(
+      [](const auto& c) {
+        using C = std::remove_cvref_t<decltype(c)>;
+        std::string text(C::kOp);
+        if constexpr (requires { c.out; }) {
+          text += fmt::format(" {}", name_of(c.in));
+          if (c.out != c.in && c.in != DType::i8) text += fmt::format(">{}", name_of(c.out));
+        } else if constexpr (requires { c.type; }) {
+          text += fmt::format(" {}", name_of(c.type));
+        }
+        if constexpr (requires { c.transA; })
+          text += fmt::format(" {}{}", char(c.transA), char(c.transB));
+        if constexpr (requires { c.layout; })
+          if (c.layout == Layout::ColMajor) text += " colmajor";
+        text += fmt::format(" {}x{}", c.m, c.n);
+        if constexpr (requires { c.k; }) text += fmt::format("x{}", c.k);
+        if constexpr (requires { c.batch; })
+          if (c.batch != 1) text += fmt::format(" x{}", c.batch);
+        if constexpr (requires { c.compute; })
+          if (c.compute != Compute::Default) text += fmt::format(" {}", name_of(c.compute));
+        if constexpr (requires { c.data; })
+          if (c.data != cases::Data::Uniform) text += " " + cases::to_text(c.data);
+        if constexpr (requires { c.pointers; })
+          if (c.pointers) text += " pointers";
+        if constexpr (requires { c.alias; })
+          if (c.alias != cases::Alias::None) text += fmt::format(" C={}", char(c.alias));
+        return text;
+      },
+      any);
+}
+
+void print_table_header() {
+  fmt::print("{:<44} {:<8} {:<12} {:>10} {:>9} {:>9} {:>8} {:>6} {:>7} {:>9}  {}\n", "case",
+             "backend", "kernel", "ms", "+-", "GFLOP/s", "GB/s", "copy", "ratio", "err/bound", "");
+}
+
+void print_row(const Row& row) {
+  fmt::print("{:<44} {:<8} {:<12} ", label(row.description), row.backend, row.kernel);
+  if (!row.skipped.empty()) {
+    fmt::print("{}\n", row.skipped);
+  } else {
+    const auto cell = [](bool shown, const char* format, double v) {
+      return shown ? fmt::format(fmt::runtime(format), v) : std::string("-");
+    };
+    fmt::print("{:>10.4f} {:>9.4f} {:>9} {:>8.1f} {:>6} {:>7} {:>9}  {}\n", row.ms,
+               row.deviation_ms, cell(row.gflops > 0, "{:.1f}", row.gflops), row.gbps,
+               cell(row.copy_gbps > 0, "{:.2f}", row.gbps / row.copy_gbps),
+               cell(row.reference.has_value(), "{:.3f}", row.ratio()),
+               cell(row.outcome.bound > 0, "{:.2g}", row.outcome.worst_ratio),
+               row.outcome.ok ? "ok" : "FAILED: " + row.outcome.message);
+  }
+  std::fflush(stdout);
+}
+
+void write_file(const std::string& path, std::string_view content) {
+  const std::string temporary = path + ".part";
+  std::ofstream file(temporary, std::ios::binary);
+  file << content << std::flush;
+  file.close();
+  std::error_code error;
+  if (file) std::filesystem::rename(temporary, path, error);
+  if (!file || error)
+    throw std::runtime_error(
+        fmt::format("cannot write {}{}{}", path, error ? ": " : "", error.message()));
+}
+
+void write_json(const std::string& path, const Header& header, const std::vector<Row>& rows) {
+  std::vector<std::string> lines;
+  for (const Row& row : rows) lines.push_back(row_json(row));
+  write_file(
+      path,
+      JsonObject().raw("header", header_json(header)).raw("rows", json_array(lines, 2)).text(0) +
+          "\n");
+}
+
+}  // namespace mblas::bench

@@ -1,0 +1,27 @@
+// Named collections of cases.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "case.hpp"
+
+namespace mblas::bench {
+
+struct Suite {
+  std::string_view name;
+  std::string_view description;
+  std::string_view
+      kernels;  ///< what --kernel is where it is not given; empty: the library's choice
+  int repeats;  ///< likewise --repeats
+  std::vector<std::string_view> lines;  ///< commands, each standing for one or more cases
+};
+
+std::span<const Suite> suites();
+/// std::invalid_argument lists the suites.
+const Suite& find_suite(std::string_view name);
+std::vector<cases::Case> cases_of(const Suite& suite);
+
+}  // namespace mblas::bench

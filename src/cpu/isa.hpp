@@ -1,0 +1,116 @@
+// The instruction sets that the CPU kernels are compiled for, and the choice among them at run
+// time.
+//
+// Files named *_isa.cpp are compiled once for each set, with MBLAS_ISA naming it, and define what
+// this header declares in mblas::cpu::<set>. Those objects may define no weak symbol: the linker
+// would keep one copy for all, perhaps the one that this CPU cannot run. So they see plain pointers
+// and sizes only, keep their templates in unnamed namespaces, and call no inline function of
+// another header.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "mblas/backend.hpp"
+#include "mblas/types.hpp"
+
+namespace mblas::cpu {
+
+/// One tile of a product: C = alpha op(A) op(B) + beta C, all sizes those of the tile. Element (i,
+/// p) of op(A) lies at A[i * a_row + p * a_col], one of the two being 1; likewise B.
+struct GemmTile {
+  const void* A;
+  std::int64_t a_row, a_col;
+  const void* B;
+  std::int64_t b_row, b_col;
+  void* C;
+  std::int64_t ldc;
+  bool conj_a, conj_b;
+  std::int64_t m, n, k;
+  Scalar alpha, beta;
+};
+
+/// The blocked product of one pair of types.
+struct GemmTileKernel {
+  DType in, out;
+  int mr, nr;       ///< rows and columns that the microkernel keeps in registers
+  int mc, nc, kc;   ///< largest tile of C, and the depth that is packed at a time
+  int packed_size;  ///< bytes of a packed element and of one of the accumulation tile
+  /// `workspace`, 64-byte aligned, has the bytes that gemm_tile_workspace() says.
+  void (*run)(const GemmTile& tile, std::byte* workspace);
+};
+
+/// A block of C = alpha op(A) + beta op(B): m×n of C. A or B null: its term is absent.
+struct GeamBlock {
+  const void* A;
+  std::int64_t lda;
+  bool trans_a, conj_a;
+  const void* B;
+  std::int64_t ldb;
+  bool trans_b, conj_b;
+  void* C;
+  std::int64_t ldc;
+  std::int64_t m, n;
+  Scalar alpha, beta;
+};
+
+using GeamBlockKernel = void (*)(const GeamBlock& block);
+
+/// dst (cols×rows) = transpose of src (rows×cols); pitches in bytes.
+using TransposeBlock = void (*)(const std::byte* src, std::int64_t src_pitch, std::byte* dst,
+                                std::int64_t dst_pitch, std::int64_t rows, std::int64_t cols);
+
+/// Rows of bytes: `ld` apart, or behind an array of pointers.
+struct Rows {
+  std::byte* data;
+  std::int64_t ld;
+  void* const* pointers;
+};
+
+/// Columns [begin, end) of C = A B, or of C = C + A B, over GF(2^8). products[c] holds c times 0 …
+/// 15, then c times 0, 16 … 240.
+struct Gf256Columns {
+  std::int64_t m, k;
+  Rows A, B, C;
+  std::int64_t begin, end;
+  bool accumulate;
+  const std::uint8_t (*products)[32];
+};
+
+/// What one instruction set provides.
+struct CpuIsa {
+  const char* name;   ///< as in MBLAS_ARCH
+  const char* title;  ///< for people
+  bool (*supported)();
+  std::span<const GemmTileKernel> gemm;
+  const GeamBlockKernel* geam;      ///< by DType f32 … bf16
+  const TransposeBlock* transpose;  ///< by DType, from b1
+  void (*gf256)(const Gf256Columns&);
+};
+
+#define MBLAS_DECLARE_ISA(isa)                     \
+  namespace isa {                                  \
+  extern const GemmTileKernel gemm_kernels[9];     \
+  extern const GeamBlockKernel geam_blocks[6];     \
+  extern const TransposeBlock transpose_blocks[5]; \
+  void gf256_columns(const Gf256Columns&);         \
+  }
+MBLAS_DECLARE_ISA(generic)
+MBLAS_DECLARE_ISA(avx2)
+MBLAS_DECLARE_ISA(avx512)
+#undef MBLAS_DECLARE_ISA
+
+/// The set named `forced`, or with an empty name the best that this CPU runs. Status::UnknownName,
+/// listing the sets there are and those that this CPU lacks, where it is none of them or cannot
+/// run.
+const CpuIsa& select_isa(std::string_view forced);
+
+/// Makes isa() return select_isa(name) from now on.
+void force_isa(std::string_view name);
+
+/// The set in use: the best one, unless another was forced.
+const CpuIsa& isa();
+
+}  // namespace mblas::cpu

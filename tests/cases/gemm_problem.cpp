@@ -1,0 +1,132 @@
+// The oracle and the call of gemm.
+#include "blocks.hpp"
+#include "element_types.hpp"
+#include "fill.hpp"
+#include "mblas/gemm.hpp"
+#include "parallel.hpp"
+#include "problem.hpp"
+#include "scalars.hpp"
+
+namespace mblas::cases {
+namespace {
+
+template <class TA, class TC>
+class GemmProblem final : public Problem {
+  using W = wide_t<TA>;
+
+ public:
+  GemmProblem(const GemmCase& c, double full_up_to) : Problem(c), c_(c) {
+    int operand = 0;
+    for (const Shape& shape : shapes(c)) {
+      Buffer& buffer = operands_.emplace_back(shape, c.offset);
+      const bool read = !((operand == 2 ? c.beta : c.alpha) == Scalar{});
+      if (read || !c.nan_unread) fill(buffer, c.data, c.seed, operand);
+      ++operand;
+    }
+    expect(full_up_to);
+  }
+
+  void call(Context& context, std::span<const Placed> at) const override {
+    using S = scalar_t<TA>;
+    const GemmOptions options{c_.compute};
+    const auto alpha = scalar<S>(c_.alpha), beta = scalar<S>(c_.beta);
+    const auto* A = static_cast<const TA*>(at[0].at());
+    const auto* B = static_cast<const TA*>(at[1].at());
+    auto* C = static_cast<TC*>(at[2].at());
+    if (c_.pointers) {
+      gemm_batched(context, c_.layout, c_.transA, c_.transB, c_.m, c_.n, c_.k, alpha,
+                   typed<const TA>(at[0]), c_.lda, typed<const TA>(at[1]), c_.ldb, beta,
+                   typed<TC>(at[2]), c_.ldc, options);
+    } else if (c_.batch != 1) {
+      gemm_strided_batched(context, c_.layout, c_.transA, c_.transB, c_.m, c_.n, c_.k, alpha, A,
+                           c_.lda, c_.strideA, B, c_.ldb, c_.strideB, beta, C, c_.ldc, c_.strideC,
+                           c_.batch, options);
+    } else {
+      gemm(context, c_.layout, c_.transA, c_.transB, c_.m, c_.n, c_.k, alpha, A, c_.lda, B, c_.ldb,
+           beta, C, c_.ldc, options);
+    }
+  }
+
+ private:
+  template <class T>
+  static std::span<T* const> typed(const Placed& operand) {
+    const std::span<void* const> pointers = operand.pointers();
+    return {reinterpret_cast<T* const*>(pointers.data()), pointers.size()};
+  }
+
+  void expect(double full_up_to) {
+    const double cost = double(std::max<std::int64_t>(1, c_.k)) * (is_complex_v<TA> ? 4 : 1);
+    Selection selection = select_blocks(c_.m, c_.n, c_.batch, cost, full_up_to, c_.seed);
+    sampled_ = selection.sampled;
+    blocks_ = std::move(selection.blocks);
+    std::int64_t elements = 0;
+    for (const Block& block : blocks_) {
+      first_.push_back(elements);
+      elements += block.rows * block.cols;
+    }
+    expected_.resize(std::size_t(elements));
+    parallel_for(std::int64_t(blocks_.size()), double(elements) * cost,
+                 [&](std::int64_t i) { expect(blocks_[std::size_t(i)], &expected_[first_[i]]); });
+  }
+
+  void expect(const Block& block, Expected<W>* to) const {
+    const auto alpha = scalar<W>(c_.alpha), beta = scalar<W>(c_.beta);
+    if (!(c_.alpha == Scalar{})) {
+      const auto A = view_of<TA>(operands_[0].at(block.b), c_.layout, c_.transA, c_.lda);
+      const auto B = view_of<TA>(operands_[1].at(block.b), c_.layout, c_.transB, c_.ldb);
+      multiply(A.from(block.i, 0), B.from(0, block.j), block.rows, block.cols, c_.k, to, block.cols,
+               1);
+    }
+    const auto C = view_of<TC>(operands_[2].at(block.b), c_.layout, Op::NoTrans, c_.ldc);
+    for (std::int64_t i = 0; i < block.rows; ++i) {
+      for (std::int64_t j = 0; j < block.cols; ++j, ++to) {
+        // A product with alpha == 0 would make NaN of an infinity that must not be read.
+        if (c_.alpha == Scalar{})
+          *to = {};
+        else
+          *to = {alpha * to->value, magnitude(alpha) * to->magnitude};
+        if (!(c_.beta == Scalar{})) {
+          const auto old = W(C.at(block.i + i, block.j + j));
+          to->value += beta * old;
+          to->magnitude += magnitude(beta) * magnitude(old);
+        }
+        if constexpr (std::is_integral_v<W>) to->value = std::int32_t(to->value);
+      }
+    }
+  }
+
+  void compare_result(const Buffer& result, Outcome& outcome) const override {
+    outcome.sampled = sampled_;
+    const Expected<W>* want = expected_.data();
+    for (const Block& block : blocks_) {
+      const auto C = view_of<TC>(result.at(block.b), c_.layout, Op::NoTrans, c_.ldc);
+      for (std::int64_t i = 0; i < block.rows; ++i) {
+        for (std::int64_t j = 0; j < block.cols; ++j, ++want) {
+          const double bound =
+              gemm_bound(c_.in, c_.out, c_.k, want->magnitude, magnitude(want->value), c_.compute);
+          compare(*C.from(block.i + i, block.j + j).data, *want, c_.in, bound, block.b, block.i + i,
+                  block.j + j, outcome);
+        }
+      }
+    }
+  }
+
+  const GemmCase c_;
+  bool sampled_ = false;
+  std::vector<Block> blocks_;
+  std::vector<std::int64_t> first_;  ///< index in expected_ of each block
+  std::vector<Expected<W>> expected_;
+};
+
+}  // namespace
+
+std::unique_ptr<Problem> prepare_case(const GemmCase& c, double full_up_to) {
+  return visit_gemm_types(
+      c.in, c.out,
+      [&]<class TA, class TC>(std::type_identity<TA>,
+                              std::type_identity<TC>) -> std::unique_ptr<Problem> {
+        return std::make_unique<GemmProblem<TA, TC>>(c, full_up_to);
+      });
+}
+
+}  // namespace mblas::cases
