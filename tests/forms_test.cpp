@@ -1,0 +1,241 @@
+// The forms of every function: with and without a context, throwing and returning a status, over
+// views, and from C.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <complex>
+#include <cstring>
+#include <vector>
+
+#include "mblas/mblas.h"
+#include "support.hpp"
+
+namespace mblas::testing {
+namespace {
+
+constexpr auto R = Layout::RowMajor;
+constexpr auto N = Op::NoTrans;
+
+struct Forms : ::testing::Test {
+  std::vector<float> A{1, 2, 3, 4}, B{5, 6, 7, 8}, C{0, 0, 0, 0};
+  const std::vector<float> product{19, 22, 43, 50}, sum{6, 8, 10, 12}, transposed{1, 3, 2, 4};
+  Context context{"openmp"};
+  void expect(const std::vector<float>& want) {
+    EXPECT_EQ(C, want);
+    C.assign(4, 0);
+  }
+};
+
+TEST_F(Forms, Gemm) {
+  const float *a = A.data(), *b = B.data();
+  float* c = C.data();
+  gemm(context, R, N, N, 2, 2, 2, 1, a, 2, b, 2, 0, c, 2);
+  expect(product);
+  gemm(R, N, N, 2, 2, 2, 1, a, 2, b, 2, 0, c, 2);
+  expect(product);
+  EXPECT_EQ(try_gemm(context, R, N, N, 2, 2, 2, 1, a, 2, b, 2, 0, c, 2), Status::Ok);
+  expect(product);
+  EXPECT_EQ(try_gemm(R, N, N, 2, 2, 2, 1, a, 2, b, 2, 0, c, 2), Status::Ok);
+  expect(product);
+  gemm(context, R, N, N, 2, 2, 2, 1, a, 2, b, 2, 0, c, 2, {Compute::Pedantic});
+  EXPECT_EQ(context.last_dispatch().compute, Compute::Pedantic);
+  expect(product);
+  EXPECT_EQ(try_gemm(R, N, N, 2, 2, 2, 1, a, 2, b, 2, 0, c, 2, GemmOptions{Compute::Pedantic}),
+            Status::Ok);
+  expect(product);
+}
+
+TEST_F(Forms, GemmOfBatches) {
+  const float *a = A.data(), *b = B.data();
+  float* c = C.data();
+  gemm_strided_batched(context, R, N, N, 1, 2, 2, 1, a, 2, 2, b, 2, 0, 0, c, 2, 2, 2);
+  expect(product);
+  gemm_strided_batched(R, N, N, 1, 2, 2, 1, a, 2, 2, b, 2, 0, 0, c, 2, 2, 2);
+  expect(product);
+  EXPECT_EQ(try_gemm_strided_batched(R, N, N, 1, 2, 2, 1, a, 2, 2, b, 2, 0, 0, c, 2, 2, 2),
+            Status::Ok);
+  expect(product);
+  const std::array<const float*, 2> as{a, a + 2}, bs{b, b};
+  const std::array<float*, 2> cs{c, c + 2};
+  gemm_batched(context, R, N, N, 1, 2, 2, 1, as, 2, bs, 2, 0, cs, 2);
+  expect(product);
+  gemm_batched(R, N, N, 1, 2, 2, 1, std::span(as), 2, std::span(bs), 2, 0, std::span(cs), 2);
+  expect(product);
+  EXPECT_EQ(try_gemm_batched(R, N, N, 1, 2, 2, 1, as, 2, bs, 2, 0, cs, 2), Status::Ok);
+  expect(product);
+  const std::array<float*, 2> inputs{A.data(), A.data() + 2};  // of a mutable type
+  EXPECT_EQ(try_gemm_batched(context, R, N, N, 1, 2, 2, 1, inputs, 2, bs, 2, 0, cs, 2), Status::Ok);
+  expect(product);
+
+  GemmGroup<float> g;
+  g.m = 1, g.n = g.k = g.lda = g.ldb = g.ldc = 2;
+  g.A = a, g.B = b, g.C = c;
+  std::vector<GemmGroup<float>> groups{g, g};
+  groups[1].A = a + 2, groups[1].C = c + 2;
+  gemm_grouped(context, groups);
+  expect(product);
+  gemm_grouped(groups);
+  expect(product);
+  EXPECT_EQ(try_gemm_grouped(std::span<const GemmGroup<float>>(groups)), Status::Ok);
+  expect(product);
+}
+
+TEST_F(Forms, GeamAndTransposes) {
+  const float *a = A.data(), *b = B.data();
+  float* c = C.data();
+  geam(context, R, N, N, 2, 2, 1, a, 2, 1, b, 2, c, 2);
+  expect(sum);
+  geam(R, N, N, 2, 2, 1, a, 2, 1, b, 2, c, 2);
+  expect(sum);
+  EXPECT_EQ(try_geam(R, N, N, 2, 2, 1, a, 2, 1, b, 2, c, 2), Status::Ok);
+  expect(sum);
+  EXPECT_EQ(try_geam_strided_batched(R, N, N, 1, 2, 1, a, 2, 2, 1, b, 2, 2, c, 2, 2, 2),
+            Status::Ok);
+  expect(sum);
+  transpose(context, R, 2, 2, a, 2, c, 2);
+  expect(transposed);
+  transpose(R, 2, 2, a, 2, c, 2);
+  expect(transposed);
+  EXPECT_EQ(try_transpose(R, 2, 2, a, 2, c, 2), Status::Ok);
+  expect(transposed);
+  EXPECT_EQ(try_transpose_strided_batched(R, 2, 2, a, 2, 0, c, 2, 4, 1), Status::Ok);
+  expect(transposed);
+  C = A;
+  transpose_inplace(R, 2, 2, c, 2, 2);
+  expect(transposed);
+  C = A;
+  EXPECT_EQ(try_transpose_inplace(context, R, 2, 2, c, 2, 2), Status::Ok);
+  expect(transposed);
+  C = A;
+  EXPECT_EQ(try_transpose_inplace_strided_batched(R, 2, 2, c, 2, 2, 4, 1), Status::Ok);
+  expect(transposed);
+}
+
+TEST_F(Forms, ATryFormKeepsTheMessageWhereItWasCalled) {
+  EXPECT_EQ(context.last_error(), "");
+  const std::string before(default_context().last_error());
+  EXPECT_EQ(try_transpose(context, R, -3, 2, A.data(), 2, C.data(), 2), Status::InvalidArgument);
+  EXPECT_NE(context.last_error().find("m is -3"), std::string_view::npos);
+  EXPECT_EQ(default_context().last_error(), before);
+  EXPECT_EQ(try_transpose(R, -4, 2, A.data(), 2, C.data(), 2), Status::InvalidArgument);
+  EXPECT_NE(default_context().last_error().find("m is -4"), std::string_view::npos);
+  EXPECT_NE(context.last_error().find("m is -3"), std::string_view::npos);
+  EXPECT_THROW(transpose(context, R, -5, 2, A.data(), 2, C.data(), 2), Error);
+  EXPECT_NE(context.last_error().find("m is -5"), std::string_view::npos);
+}
+
+TEST_F(Forms, TheReceiptOfACall) {
+  gemm(context, R, N, N, 2, 2, 2, 1, A.data(), 2, B.data(), 2, 0, C.data(), 2);
+  const Dispatch& receipt = context.last_dispatch();
+  EXPECT_EQ(receipt.operation, "gemm");
+  EXPECT_EQ(receipt.backend, "openmp");
+  EXPECT_FALSE(receipt.kernel.empty());
+  EXPECT_EQ(receipt.staged_blocks, 0);
+  transpose(context, R, 0, 2, A.data(), 2, C.data(), 2);
+  EXPECT_EQ(context.last_dispatch().operation, "transpose");
+  EXPECT_EQ(context.last_dispatch().backend, "");
+  EXPECT_EQ(context.last_dispatch().kernel, "");
+}
+
+TEST_F(Forms, TheContextsModeIsTheDefaultOfCallsThatHaveIt) {
+  context.set_compute(Compute::Pedantic);
+  gemm(context, R, N, N, 2, 2, 2, 1, A.data(), 2, B.data(), 2, 0, C.data(), 2);
+  EXPECT_EQ(context.last_dispatch().compute, Compute::Pedantic);
+  // A mode that a type lacks is the caller's mistake in a call, but not as a context's default.
+  context.set_compute(Compute::OzakiFP64);
+  EXPECT_EQ(try_gemm(context, R, N, N, 2, 2, 2, 1, A.data(), 2, B.data(), 2, 0, C.data(), 2),
+            Status::Ok);
+  EXPECT_EQ(context.last_dispatch().compute, Compute::Default);
+  context.set_compute(Compute::TF32);
+  EXPECT_EQ(try_gemm(context, R, N, N, 2, 2, 2, 1, A.data(), 2, B.data(), 2, 0, C.data(), 2),
+            Status::NotSupported);
+  const std::vector<double> a(4, 1), b(4, 1);
+  std::vector<double> c(4);
+  EXPECT_EQ(try_gemm(context, R, N, N, 2, 2, 2, 1, a.data(), 2, b.data(), 2, 0, c.data(), 2),
+            Status::Ok);
+  EXPECT_EQ(try_gemm(context, R, N, N, 2, 2, 2, 1, a.data(), 2, b.data(), 2, 0, c.data(), 2,
+                     GemmOptions{Compute::TF32}),
+            Status::InvalidArgument);
+}
+
+TEST_F(Forms, ContextsMove) {
+  context.set_num_threads(1);
+  Context other = std::move(context);
+  gemm(other, R, N, N, 2, 2, 2, 1, A.data(), 2, B.data(), 2, 0, C.data(), 2);
+  expect(product);
+  context = std::move(other);
+  gemm(context, R, N, N, 2, 2, 2, 1, A.data(), 2, B.data(), 2, 0, C.data(), 2);
+  expect(product);
+}
+
+TEST_F(Forms, TheVersionIsThatOfTheHeaders) {
+  EXPECT_EQ(version(), std::to_string(MBLAS_VERSION_MAJOR) + "." +
+                           std::to_string(MBLAS_VERSION_MINOR) + "." +
+                           std::to_string(MBLAS_VERSION_PATCH));
+  EXPECT_EQ(version(), mblas_version());
+}
+
+TEST_F(Forms, FromC) {
+  mblas_context* handle = nullptr;
+  ASSERT_EQ(mblas_context_create(&handle), MBLAS_OK);
+  ASSERT_EQ(mblas_set_backend(handle, "openmp"), MBLAS_OK);
+  for (mblas_context* h : {handle, static_cast<mblas_context*>(nullptr)}) {
+    EXPECT_EQ(mblas_sgemm(h, MBLAS_ROW_MAJOR, MBLAS_NO_TRANS, MBLAS_NO_TRANS, 2, 2, 2, 1, A.data(),
+                          2, B.data(), 2, 0, C.data(), 2),
+              MBLAS_OK);
+    expect(product);
+    EXPECT_EQ(mblas_sgeam(h, MBLAS_ROW_MAJOR, MBLAS_NO_TRANS, MBLAS_NO_TRANS, 2, 2, 1, A.data(), 2,
+                          1, B.data(), 2, C.data(), 2),
+              MBLAS_OK);
+    expect(sum);
+    EXPECT_EQ(mblas_transpose(h, MBLAS_ROW_MAJOR, 4, 2, 2, A.data(), 2, C.data(), 2), MBLAS_OK);
+    expect(transposed);
+    C = A;
+    EXPECT_EQ(mblas_transpose_inplace(h, MBLAS_ROW_MAJOR, 4, 2, 2, C.data(), 2, 2), MBLAS_OK);
+    expect(transposed);
+    const float one = 1, zero = 0;
+    EXPECT_EQ(mblas_gemm_ex(h, MBLAS_F32, MBLAS_F32, MBLAS_COMPUTE_DEFAULT, MBLAS_ROW_MAJOR,
+                            MBLAS_NO_TRANS, MBLAS_NO_TRANS, 2, 2, 2, &one, A.data(), 2, B.data(), 2,
+                            &zero, C.data(), 2),
+              MBLAS_OK);
+    expect(product);
+    EXPECT_EQ(mblas_gemm_ex(h, MBLAS_F32, MBLAS_F64, MBLAS_COMPUTE_DEFAULT, MBLAS_ROW_MAJOR,
+                            MBLAS_NO_TRANS, MBLAS_NO_TRANS, 2, 2, 2, &one, A.data(), 2, B.data(), 2,
+                            &zero, C.data(), 2),
+              MBLAS_INVALID_ARGUMENT);
+    EXPECT_EQ(mblas_transpose(h, MBLAS_ROW_MAJOR, 3, 2, 2, A.data(), 2, C.data(), 2),
+              MBLAS_INVALID_ARGUMENT);
+    EXPECT_EQ(mblas_transpose(h, static_cast<mblas_layout>(300), 4, 2, 2, A.data(), 2, C.data(), 2),
+              MBLAS_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(mblas_last_error(h)).find("layout"), std::string::npos);
+    EXPECT_EQ(mblas_sgemm(h, MBLAS_ROW_MAJOR, MBLAS_NO_TRANS, MBLAS_NO_TRANS, 2, 2, 2, 1, nullptr,
+                          2, B.data(), 2, 0, C.data(), 2),
+              MBLAS_NULL_POINTER);
+    EXPECT_NE(std::string(mblas_last_error(h)).find("A is null"), std::string::npos);
+  }
+  EXPECT_STREQ(mblas_last_backend(handle), "");
+  EXPECT_EQ(mblas_set_backend(handle, nullptr), MBLAS_NULL_POINTER);
+  EXPECT_EQ(mblas_set_backend(handle, "nonsense"), MBLAS_UNKNOWN_NAME);
+  EXPECT_EQ(mblas_context_create(nullptr), MBLAS_NULL_POINTER);
+  EXPECT_STREQ(mblas_status_name(MBLAS_SIZE_OVERFLOW), "SizeOverflow");
+  EXPECT_STREQ(mblas_status_name(static_cast<mblas_status>(77)), "?");
+  const std::uint8_t a[] = {2}, b[] = {0x80};
+  std::uint8_t c[] = {0};
+  EXPECT_EQ(mblas_gf256_gemm(handle, 1, 1, 1, a, 1, b, 1, c, 1, 0, 0x11D), MBLAS_OK);
+  EXPECT_EQ(c[0], 0x1d);
+  mblas_context_destroy(handle);
+  mblas_context_destroy(nullptr);
+}
+
+TEST_F(Forms, ComplexFromC) {
+  const std::vector<std::complex<float>> a{{1, 2}}, b{{3, 4}};
+  std::vector<std::complex<float>> c(1);
+  const std::complex<float> one(1, 0), zero(0, 0);
+  EXPECT_EQ(mblas_cgemm(nullptr, MBLAS_COL_MAJOR, MBLAS_CONJ_TRANS, MBLAS_NO_TRANS, 1, 1, 1, &one,
+                        a.data(), 1, b.data(), 1, &zero, c.data(), 1),
+            MBLAS_OK);
+  EXPECT_EQ(c[0], std::conj(a[0]) * b[0]);
+}
+
+}  // namespace
+}  // namespace mblas::testing

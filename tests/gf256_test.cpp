@@ -1,0 +1,239 @@
+// The field, the matrices and the codes of gf256, against published vectors and definitions. The
+// products themselves are in the sweep.
+#include "mblas/gf256.hpp"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <vector>
+
+#include "random.hpp"
+#include "support.hpp"
+
+namespace mblas::testing {
+namespace {
+
+using gf256::kDefaultPoly;
+using Bytes = std::vector<std::uint8_t>;
+constexpr unsigned kAes = 0x11B;
+
+TEST(Gf256Field, Vectors) {
+  EXPECT_EQ(gf256::multiply(0x02, 0x80), 0x1d);
+  EXPECT_EQ(gf256::multiply(0x53, 0xca), 0x8f);
+  EXPECT_EQ(gf256::multiply(0x53, 0xca, kAes), 0x01);  // FIPS 197 multiplies with this one
+  EXPECT_EQ(gf256::inverse(0x02), 0x8e);
+  EXPECT_EQ(gf256::inverse(0x53), 0x8c);
+  EXPECT_EQ(gf256::inverse(0x53, kAes), 0xca);
+  EXPECT_EQ(gf256::multiply(0x57, 0x83, kAes), 0xc1);  // the example of FIPS 197, section 4.2
+}
+
+TEST(Gf256Field, FingerprintOfAllProducts) {
+  std::uint32_t hash = 2166136261u;  // FNV-1a
+  for (unsigned x = 0; x < 256; ++x)
+    for (unsigned y = 0; y < 256; ++y)
+      hash = (hash ^ gf256::multiply(std::uint8_t(x), std::uint8_t(y))) * 16777619u;
+  EXPECT_EQ(hash, 0xb6b61b45u);
+}
+
+TEST(Gf256Field, EveryIrreduciblePolynomialMakesAField) {
+  int fields = 0;
+  for (unsigned poly = 0x100; poly < 0x200; ++poly) {
+    Bytes inverse;
+    try {
+      for (unsigned a = 1; a < 256; ++a) inverse.push_back(gf256::inverse(std::uint8_t(a), poly));
+    } catch (const Error& e) {
+      EXPECT_EQ(e.status(), Status::InvalidArgument);
+      continue;
+    }
+    ++fields;
+    for (unsigned a = 1; a < 256; ++a)
+      ASSERT_EQ(gf256::multiply(std::uint8_t(a), inverse[a - 1], poly), 1) << poly << " " << a;
+  }
+  EXPECT_EQ(fields, 30);  // the number of irreducible polynomials of degree 8 over GF(2)
+  expect_throws(Status::InvalidArgument, {"poly"}, [] { gf256::multiply(1, 1, 0x31D); });
+  expect_throws(Status::InvalidArgument, {"poly"}, [] { gf256::multiply(1, 1, 0); });
+  expect_throws(Status::Singular, {"0 has no inverse"}, [] { gf256::inverse(0); });
+}
+
+TEST(Gf256Matrices, Cauchy) {
+  const Bytes matrix = gf256::cauchy_matrix(4, 10);
+  EXPECT_EQ(Bytes(matrix.begin(), matrix.begin() + 10),
+            (Bytes{0xdd, 0x98, 0xad, 0x9d, 0x5d, 0x96, 0x3d, 0xaa, 0x8e, 0xf4}));
+  EXPECT_EQ(Bytes(matrix.end() - 10, matrix.end()),
+            (Bytes{0xaa, 0x3d, 0x96, 0x5d, 0x9d, 0xad, 0x98, 0xdd, 0xa7, 0x47}));
+  EXPECT_EQ(gf256::cauchy_matrix(0, 5).size(), 0u);
+  EXPECT_EQ(gf256::cauchy_matrix(128, 128).size(), 128u * 128u);
+  expect_throws(Status::InvalidArgument, {"cauchy_matrix", "256"},
+                [] { gf256::cauchy_matrix(129, 128); });
+  expect_throws(Status::InvalidArgument, {"cauchy_matrix"}, [] { gf256::cauchy_matrix(-1, 8); });
+}
+
+TEST(Gf256Matrices, Vandermonde) {
+  const Bytes matrix = gf256::vandermonde_matrix(3, 5);
+  EXPECT_EQ(matrix, (Bytes{1, 1, 1, 1, 1, 0, 1, 2, 3, 4, 0, 1, 4, 5, 16}));
+  expect_throws(Status::InvalidArgument, {"vandermonde"},
+                [] { gf256::vandermonde_matrix(1, 257); });
+}
+
+Bytes multiply(int n, const Bytes& A, const Bytes& B, unsigned poly) {
+  Bytes C(A.size());
+  Context context("openmp");
+  gf256::gemm(context, n, n, n, A.data(), n, B.data(), n, C.data(), n, {.poly = poly});
+  return C;
+}
+
+Bytes identity(int n) {
+  Bytes I(std::size_t(n * n));
+  for (int i = 0; i < n; ++i) I[std::size_t(i * n + i)] = 1;
+  return I;
+}
+
+TEST(Gf256Matrices, InvertRandomMatrices) {
+  cases::Random random(11);
+  int singular = 0;
+  for (int trial = 0; trial < 300; ++trial) {
+    const unsigned poly = trial % 3 ? kDefaultPoly : kAes;
+    const int n = 1 + int(random.below(trial < 290 ? 12 : 100));
+    Bytes A(std::size_t(n * n)), inverse{1, 2, 3};
+    for (std::uint8_t& a : A) a = std::uint8_t(random.below(4) ? random.below(256) : 0);
+    const Status status = gf256::try_invert(n, A, inverse, poly);
+    if (status == Status::Singular) {
+      ++singular;
+      EXPECT_EQ(inverse, (Bytes{1, 2, 3}));
+      continue;
+    }
+    ASSERT_EQ(status, Status::Ok);
+    EXPECT_EQ(multiply(n, A, inverse, poly), identity(n));
+    EXPECT_EQ(multiply(n, inverse, A, poly), identity(n));
+  }
+  EXPECT_GT(singular, 0);
+}
+
+TEST(Gf256Matrices, SingularOnes) {
+  expect_throws(Status::Singular, {"invert", "singular"}, [] {
+    gf256::invert(2, Bytes{1, 2, 1, 2});
+  });
+  expect_throws(Status::Singular, {"column 0"}, [] { gf256::invert(2, Bytes{0, 2, 0, 3}); });
+  // The third row is 5 times the first plus 7 times the second.
+  Bytes A{1, 2, 3, 9, 8, 6, 0, 0, 0};
+  for (std::size_t j = 0; j < 3; ++j)
+    A[6 + j] = gf256::multiply(5, A[j]) ^ gf256::multiply(7, A[3 + j]);
+  expect_throws(Status::Singular, {"column 2"}, [&] { gf256::invert(3, A); });
+  expect_throws(Status::InvalidArgument, {"8 elements", "n = 3"},
+                [] { gf256::invert(3, Bytes(8)); });
+  expect_throws(Status::InvalidArgument, {"n = -1"}, [] { gf256::invert(-1, Bytes{}); });
+  EXPECT_TRUE(gf256::invert(0, Bytes{}).empty());
+}
+
+TEST(ReedSolomon, ParityOfTheVector) {
+  const gf256::ReedSolomon code(10, 4);
+  Bytes data(10), parity(4);
+  std::vector<const std::uint8_t*> from;
+  std::vector<std::uint8_t*> to;
+  for (std::size_t i = 0; i < 10; ++i) data[i] = std::uint8_t(i + 1), from.push_back(&data[i]);
+  for (std::uint8_t& p : parity) to.push_back(&p);
+  code.encode(from, to, 1);
+  EXPECT_EQ(parity, (Bytes{0x35, 0xaa, 0x61, 0x37}));
+}
+
+struct Shards {
+  Shards(int count, std::int64_t length, std::uint64_t seed) {
+    cases::Random random(seed);
+    for (int i = 0; i < count; ++i) {
+      Bytes& shard = bytes.emplace_back(std::size_t(length));
+      for (std::uint8_t& b : shard) b = std::uint8_t(random.bits());
+    }
+    for (Bytes& shard : bytes) pointers.push_back(shard.data());
+  }
+  Shards(const Shards&) = delete;
+  std::span<const std::uint8_t* const> data(int k) const {
+    return {const_cast<const std::uint8_t* const*>(pointers.data()), std::size_t(k)};
+  }
+  std::span<std::uint8_t* const> parity(int k) const {
+    return std::span<std::uint8_t* const>(pointers).subspan(std::size_t(k));
+  }
+  std::vector<Bytes> bytes;
+  std::vector<std::uint8_t*> pointers;
+};
+
+TEST(ReedSolomon, EveryErasureOfFourOfFourteen) {
+  constexpr int k = 10, m = 4;
+  constexpr std::int64_t length = 101;
+  for (const unsigned poly : {kDefaultPoly, kAes}) {
+    const gf256::ReedSolomon code(k, m, poly);
+    Context context("openmp");
+    Shards shards(k + m, length, poly);
+    code.encode(context, shards.data(k), shards.parity(k), length);
+    const std::vector<Bytes> whole = shards.bytes;
+    int patterns = 0;
+    for (unsigned lost = 0; lost < 1u << (k + m); ++lost) {
+      if (std::popcount(lost) > m) continue;
+      if (std::popcount(lost) == m) ++patterns;
+      bool present[k + m];
+      for (unsigned i = 0; i < k + m; ++i) {
+        present[i] = !(lost >> i & 1);
+        if (!present[i]) std::fill(shards.bytes[i].begin(), shards.bytes[i].end(), 0xee);
+      }
+      code.reconstruct(context, shards.pointers, present, length);
+      ASSERT_EQ(shards.bytes, whole) << "lost " << lost;
+    }
+    EXPECT_EQ(patterns, 1001);
+  }
+}
+
+TEST(ReedSolomon, UpdateEqualsEncodingAnew) {
+  constexpr int k = 5, m = 3;
+  constexpr std::int64_t length = 77;
+  const gf256::ReedSolomon code(k, m);
+  Shards shards(k + m, length, 3), fresh(1, length, 4);
+  code.encode(shards.data(k), shards.parity(k), length);
+  for (int index = 0; index < k; ++index) {
+    Bytes delta = shards.bytes[std::size_t(index)];
+    for (std::size_t i = 0; i < delta.size(); ++i) delta[i] ^= fresh.bytes[0][i];
+    std::copy(fresh.bytes[0].begin(), fresh.bytes[0].end(),
+              shards.bytes[std::size_t(index)].begin());
+    code.update(index, delta.data(), shards.parity(k), length);
+    const std::vector<Bytes> updated = shards.bytes;
+    code.encode(shards.data(k), shards.parity(k), length);
+    EXPECT_EQ(shards.bytes, updated) << index;
+  }
+}
+
+TEST(ReedSolomon, CodesOfOtherSizes) {
+  for (const auto& [k, m] : {std::pair{1, 0}, {1, 1}, {1, 255}, {255, 1}, {128, 128}, {3, 2}}) {
+    for (const std::int64_t length : {0, 1, 63, 1000}) {
+      const gf256::ReedSolomon code(k, m);
+      EXPECT_EQ(code.data_shards(), k);
+      EXPECT_EQ(code.parity_shards(), m);
+      EXPECT_EQ(code.matrix().size(), std::size_t(k * m));
+      Shards shards(k + m, length, std::uint64_t(k));
+      code.encode(shards.data(k), shards.parity(k), length);
+      const std::vector<Bytes> whole = shards.bytes;
+      const auto present = std::make_unique<bool[]>(std::size_t(k + m));
+      for (int i = 0; i < k + m; ++i) {  // the first min(k, m) … are lost
+        present[std::size_t(i)] = i >= m;
+        if (i < m) std::fill_n(shards.pointers[std::size_t(i)], length, 0x77);
+      }
+      code.reconstruct(shards.pointers, std::span(present.get(), std::size_t(k + m)), length);
+      EXPECT_EQ(shards.bytes, whole) << k << "+" << m;
+    }
+  }
+}
+
+TEST(ReedSolomon, TryForms) {
+  const gf256::ReedSolomon code(2, 1);
+  Shards shards(3, 8, 9);
+  EXPECT_EQ(code.try_encode(shards.data(2), shards.parity(2), 8), Status::Ok);
+  EXPECT_EQ(code.try_encode(shards.data(2), shards.parity(2), -8), Status::InvalidArgument);
+  EXPECT_NE(default_context().last_error().find("length is -8"), std::string_view::npos);
+  Context context("openmp");
+  EXPECT_EQ(code.try_update(context, 5, shards.pointers[0], shards.parity(2), 8),
+            Status::InvalidArgument);
+  EXPECT_NE(context.last_error().find("index is 5"), std::string_view::npos);
+  const bool none[3] = {};
+  EXPECT_EQ(code.try_reconstruct(shards.pointers, std::span<const bool>(none), 8),
+            Status::InvalidArgument);
+}
+
+}  // namespace
+}  // namespace mblas::testing

@@ -1,0 +1,165 @@
+// What the sweep does not reach on a device: pointers on the wrong side, operands larger than the
+// workspace or than 2^31 elements, several contexts.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "support.hpp"
+#include "sweep_cases.hpp"
+
+namespace mblas::testing {
+namespace {
+
+constexpr auto R = Layout::RowMajor;
+
+class Gpu : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    Backend& backend = find_backend(GetParam());
+    if (const std::string& reason = backend.unavailable(); !reason.empty()) GTEST_SKIP() << reason;
+    queue = backend.make_queue({});
+  }
+  std::unique_ptr<Queue> queue;
+};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Gpu);
+
+std::vector<std::string> device_backends() {
+  std::vector<std::string> names;
+  for (Backend* backend : backends())
+    if (backend->memory() == Memory::Device) names.emplace_back(backend->name());
+  return names;
+}
+
+std::vector<cases::Case> some_of_each(int count) {
+  std::vector<cases::Case> all;
+  for (const std::string_view op :
+       {op_name<GemmArgs>, op_name<GeamArgs>, op_name<TransposeArgs>, op_name<Gf256Args>})
+    for (const Types& types : types_of(op))
+      for (cases::Case& c : sampled_cases(op, types, count)) all.push_back(std::move(c));
+  return all;
+}
+
+TEST_P(Gpu, PointersOnTheWrongSide) {
+  const auto problem = cases::prepare(cases::GemmCase{.m = 8, .n = 8, .k = 8});
+  cases::Run host(*problem), device(*problem, queue.get());
+  const auto call = [&](Context& context, bool a, bool b, bool c) {
+    const auto at = [&](int operand, bool on_device) {
+      return static_cast<float*>((on_device ? device : host).operands()[std::size_t(operand)].at());
+    };
+    gemm(context, R, Op::NoTrans, Op::NoTrans, 8, 8, 8, 1, at(0, a), 8, at(1, b), 8, 0, at(2, c),
+         8);
+  };
+  Context context(GetParam()), cpu("openmp"), automatic("auto");
+  expect_throws(Status::WrongMemory, {"gemm", "B is in host memory", "A is in"},
+                [&] { call(context, true, false, true); });
+  expect_throws(Status::WrongMemory, {"gemm", "C is in host memory"},
+                [&] { call(context, true, true, false); });
+  expect_throws(Status::WrongMemory, {"gemm", "openmp", "host memory only"},
+                [&] { call(cpu, true, true, true); });
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(host.operands()[i].fetch().check_unchanged(problem->operands()[i]), "");
+    EXPECT_EQ(device.operands()[i].fetch().check_unchanged(problem->operands()[i]), "");
+  }
+  call(context, true, true, true);
+  EXPECT_TRUE(device.verify().ok);
+  call(context, false, false, false);
+  EXPECT_GT(context.last_dispatch().staged_blocks, 0);
+  EXPECT_TRUE(host.verify().ok);
+  call(automatic, true, true, true);
+  EXPECT_EQ(find_backend(automatic.last_dispatch().backend).memory(), Memory::Device);
+}
+
+TEST_P(Gpu, HostOperandsLargerThanTheWorkspace) {
+  Context context(GetParam());
+  for (const std::size_t limit : {std::size_t{1} << 20, std::size_t{1} << 16}) {
+    context.set_workspace_limit(limit);
+    for (const cases::Case& c : some_of_each(4)) {
+      if (cases::footprint(cases::resolve(c)) > 64 * double(limit)) continue;
+      const Result result = run_case(c, context);
+      const bool lacks = result.fate == Fate::Declined || result.status == Status::OutOfMemory;
+      EXPECT_TRUE(result.fate != Fate::Failed || lacks)
+          << limit << ": " << cases::command(cases::resolve(c)) << "\n"
+          << result.text;
+    }
+    const Result result = run_case(cases::GemmCase{.m = 500, .n = 400, .k = 300}, context);
+    EXPECT_EQ(result.fate, Fate::Ran) << result.text;
+    EXPECT_GT(context.last_dispatch().staged_blocks, 1);
+  }
+}
+
+TEST_P(Gpu, VerificationReadsDeviceMemory) {
+  Context context(GetParam());
+  context.set_verify("openmp");
+  for (const cases::Case& c : some_of_each(3)) {
+    const Result result = run_case(c, context, queue.get());
+    EXPECT_NE(result.fate, Fate::Failed) << cases::command(cases::resolve(c)) << result.text;
+  }
+}
+
+TEST_P(Gpu, ContextsInSeveralThreads) {
+  const std::vector<cases::Case> all = some_of_each(3);
+  std::vector<std::string> failures(4);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < failures.size(); ++t)
+    threads.emplace_back([&, t] {
+      Context context(GetParam());
+      const auto own = find_backend(GetParam()).make_queue({});
+      for (std::size_t i = t; i < all.size() && failures[t].empty(); ++i) {
+        const Result result = run_case(all[i], context, i % 2 ? own.get() : nullptr);
+        if (result.fate == Fate::Failed)
+          failures[t] = cases::command(cases::resolve(all[i])) + ": " + result.text;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& failure : failures) EXPECT_EQ(failure, "");
+}
+
+TEST_P(Gpu, ContextsGiveTheirMemoryBack) {
+  const auto use = [&] {
+    Context context(GetParam());
+    EXPECT_EQ(run_case(cases::GemmCase{.m = 2000, .n = 2000, .k = 50}, context).fate, Fate::Ran);
+  };
+  use();  // what the driver and libraries keep is kept from now on
+  const std::size_t before = queue->memory_free();
+  for (int i = 0; i < 5; ++i) use();
+  EXPECT_GE(queue->memory_free() + (std::size_t{64} << 20), before);
+}
+
+TEST_P(Gpu, MatricesPast2To31Elements) {
+  constexpr std::int64_t m = 46351, n = 46349;
+  constexpr std::size_t kBytes = std::size_t(m) * std::size_t(n);
+  if (queue->memory_free() < 3 * kBytes) GTEST_SKIP() << "needs " << 3 * kBytes << " bytes";
+  std::vector<std::uint8_t> a(kBytes), b(kBytes);
+  for (std::size_t i = 0; i < kBytes; i += 3) a[i] = std::uint8_t(i % 251);
+  auto* A = static_cast<std::uint8_t*>(queue->allocate(kBytes));
+  auto* B = static_cast<std::uint8_t*>(queue->allocate(kBytes));
+  cases::copy_bytes(*queue, A, a.data(), std::int64_t(kBytes), CopyKind::HostToDevice);
+  queue->synchronize();
+  for (const Kernel<TransposeArgs>& kernel : find_backend(GetParam()).transpose_kernels()) {
+    Context context(GetParam());
+    context.set_kernel("transpose=" + std::string(kernel.name));
+    transpose(context, R, m, n, A, n, B, m);
+    context.synchronize();
+    cases::copy_bytes(*queue, b.data(), B, std::int64_t(kBytes), CopyKind::DeviceToHost);
+    queue->synchronize();
+    std::int64_t wrong = 0;
+    constexpr std::int64_t kTile = 64;
+    for (std::int64_t i0 = 0; i0 < m; i0 += kTile)
+      for (std::int64_t j0 = 0; j0 < n; j0 += kTile)
+        for (std::int64_t i = i0; i < std::min(m, i0 + kTile); ++i)
+          for (std::int64_t j = j0; j < std::min(n, j0 + kTile); ++j)
+            wrong += a[std::size_t(i * n + j)] != b[std::size_t(j * m + i)];
+    EXPECT_EQ(wrong, 0) << kernel.name;
+    std::memset(b.data(), 0, kBytes);
+  }
+  queue->deallocate(A);
+  queue->deallocate(B);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, Gpu, ::testing::ValuesIn(device_backends()),
+                         [](const auto& tested) { return tested.param; });
+
+}  // namespace
+}  // namespace mblas::testing

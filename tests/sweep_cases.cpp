@@ -1,0 +1,364 @@
+#include "sweep_cases.hpp"
+
+#include <algorithm>
+
+#include "random.hpp"
+#include "support.hpp"
+
+namespace mblas::testing {
+namespace {
+
+using namespace cases;
+
+constexpr std::int64_t kTiny[] = {0, 1, 2, 5};
+constexpr Layout kLayouts[] = {Layout::RowMajor, Layout::ColMajor};
+// Typical tile edges and their neighbours, and primes.
+constexpr std::int64_t kEdges[] = {1,  2,  5,  7,  8,  13, 15,  16,  17,  23,  31,  32,
+                                   33, 47, 63, 64, 65, 97, 127, 128, 129, 255, 256, 257};
+constexpr std::int64_t kLong[] = {509, 511, 512, 513, 1021, 2053};
+#ifdef MBLAS_TEST_SANITIZED  // where plain loops are many times slower
+constexpr std::int64_t kLarge = 256;
+#else
+constexpr std::int64_t kLarge = 1024;
+#endif
+
+/// Conjugation means nothing to real types: sampled_cases tries it on them now and then.
+std::vector<Op> ops_of(DType type) {
+  if (is_complex(type)) return {Op::NoTrans, Op::Trans, Op::ConjTrans, Op::ConjNoTrans};
+  return {Op::NoTrans, Op::Trans};
+}
+
+/// 0, 1, and a value with an imaginary part where there is one.
+std::vector<Scalar> scalars_of(DType type) {
+  const Scalar other = type == DType::i8  ? Scalar{-3, 0}
+                       : is_complex(type) ? Scalar{0.75, -1.25}
+                                          : Scalar{-0.75, 0};
+  return {{0, 0}, {1, 0}, other};
+}
+
+class Sampler {
+ public:
+  explicit Sampler(std::uint64_t seed) : random_(seed) {}
+
+  bool chance(int percent) { return random_.below(100) < percent; }
+  std::int64_t below(std::int64_t n) { return random_.below(n); }
+  template <class List>
+  auto pick(const List& list) {
+    return list[std::size_t(random_.below(std::int64_t(std::size(list))))];
+  }
+  std::int64_t edge() { return pick(kEdges); }
+  /// Mostly 0 (the smallest), else what makes rows start anywhere.
+  std::int64_t ld(std::int64_t least) {
+    return chance(50) ? 0 : std::max<std::int64_t>(1, least) + pick(kPads);
+  }
+  Data data() { return chance(60) ? Data::Uniform : Data(random_.below(5)); }
+  Op op(DType type) {
+    constexpr Op kAll[] = {Op::NoTrans, Op::Trans, Op::ConjTrans, Op::ConjNoTrans};
+    return chance(20) ? pick(kAll) : pick(ops_of(type));
+  }
+  std::int64_t offset() { return chance(60) ? 0 : 1 + random_.below(7); }
+  std::uint64_t seed() { return random_.bits() >> 40; }
+
+ private:
+  static constexpr std::int64_t kPads[] = {0, 1, 3, 4, 8, 16, 61};
+  Random random_;
+};
+
+/// Three sizes of which at most one is long.
+std::array<std::int64_t, 3> sizes(Sampler& s) {
+  std::array<std::int64_t, 3> size{s.edge(), s.edge(), s.edge()};
+  if (s.chance(20)) {
+    for (std::int64_t& x : size) x = std::min<std::int64_t>(x, 65);
+    size[std::size_t(s.below(3))] = s.pick(kLong);
+  }
+  if (s.chance(3)) size[std::size_t(s.below(3))] = 0;
+  return size;
+}
+
+/// The stored length of a line of a matrix that op makes rows × cols.
+std::int64_t line_length(Layout layout, Op op, std::int64_t rows, std::int64_t cols) {
+  return (layout == Layout::RowMajor) != is_transposed(op) ? cols : rows;
+}
+
+/// Strides and a count for about one case in four; small matrices only. Inputs may repeat.
+template <class C>
+void batch(Sampler& s, C& c) {
+  if (!s.chance(25)) return;
+  c.batch = s.chance(10) ? 0 : 2 + s.below(6);
+  if (s.chance(20)) c.strideA = 0;
+}
+
+GemmCase sampled(Sampler& s, GemmCase c) {
+  const auto [m, n, k] = sizes(s);
+  c.m = m, c.n = n, c.k = k;
+  c.layout = s.pick(kLayouts);
+  c.transA = s.op(c.in);
+  c.transB = s.op(c.in);
+  c.lda = s.ld(line_length(c.layout, c.transA, m, k));
+  c.ldb = s.ld(line_length(c.layout, c.transB, k, n));
+  c.ldc = s.ld(line_length(c.layout, Op::NoTrans, m, n));
+  c.alpha = s.pick(scalars_of(c.in));
+  c.beta = s.pick(scalars_of(c.in));
+  if (m * n * k < 1 << 20) batch(s, c);
+  if (c.batch != 1) {
+    if (s.chance(20)) c.strideB = 0;
+    c.pointers = s.chance(50);
+    if (c.strideC == kPacked && s.chance(30)) {
+      const Shape C = shapes(c).back();
+      c.strideC = C.lines * C.ld + 1 + s.below(9);
+    }
+  }
+  if (s.chance(10)) c.compute = Compute::Pedantic;
+  c.data = s.data();
+  c.offset = s.offset();
+  c.seed = s.seed();
+  return c;
+}
+
+GeamCase sampled(Sampler& s, GeamCase c) {
+  const auto size = sizes(s);
+  c.m = size[0], c.n = size[1];
+  c.layout = s.pick(kLayouts);
+  c.transA = s.op(c.type);
+  c.transB = s.op(c.type);
+  c.lda = s.ld(line_length(c.layout, c.transA, c.m, c.n));
+  c.ldb = s.ld(line_length(c.layout, c.transB, c.m, c.n));
+  c.ldc = s.ld(line_length(c.layout, Op::NoTrans, c.m, c.n));
+  c.alpha = s.pick(scalars_of(c.type));
+  c.beta = s.pick(scalars_of(c.type));
+  batch(s, c);
+  if (s.chance(25)) {
+    c.alias = s.chance(50) ? Alias::A : Alias::B;
+    const bool a = c.alias == Alias::A;
+    (a ? c.transA : c.transB) =
+        is_conjugated(a ? c.transA : c.transB) ? Op::ConjNoTrans : Op::NoTrans;
+    (a ? c.lda : c.ldb) = c.ldc;
+    (a ? c.strideA : c.strideB) = c.strideC;
+  }
+  c.data = s.data();
+  c.offset = s.offset();
+  c.seed = s.seed();
+  return c;
+}
+
+TransposeCase sampled(Sampler& s, TransposeCase c) {
+  const auto size = sizes(s);
+  c.m = size[0], c.n = size[1];
+  c.layout = s.pick(kLayouts);
+  c.lda = s.ld(line_length(c.layout, Op::NoTrans, c.m, c.n));
+  c.ldb = s.ld(line_length(c.layout, Op::NoTrans, c.n, c.m));
+  batch(s, c);
+  c.offset = s.offset();
+  c.seed = s.seed();
+  return c;
+}
+
+TransposeInplaceCase sampled(Sampler& s, TransposeInplaceCase c) {
+  const auto size = sizes(s);
+  c.m = size[0];
+  c.n = s.chance(40) ? c.m : size[1];
+  c.layout = s.pick(kLayouts);
+  c.lda = s.ld(line_length(c.layout, Op::NoTrans, c.m, c.n));
+  c.ldb = s.chance(40) && c.m == c.n ? c.lda : s.ld(line_length(c.layout, Op::NoTrans, c.n, c.m));
+  if (s.chance(25)) c.batch = 2 + s.below(4);
+  c.offset = s.offset();
+  c.seed = s.seed();
+  return c;
+}
+
+Gf256Case sampled(Sampler& s, Gf256Case c) {
+  const auto [m, n, k] = sizes(s);
+  c.m = m, c.n = n, c.k = k;
+  c.accumulate = s.chance(40);
+  if (s.chance(15)) c.poly = s.chance(50) ? 0x11B : 0x12B;
+  if (s.chance(25) && k > 0 && k + m <= 256) {
+    c.pointers = true;
+    c.accumulate = false;
+  }
+  if (!c.pointers) c.lda = s.ld(k);
+  c.ldb = s.ld(n);
+  c.ldc = s.ld(n);
+  c.offset = s.offset();
+  c.seed = s.seed();
+  return c;
+}
+
+/// Calls f for every choice of an element of each list.
+template <class F>
+void product(F&& f) {
+  f();
+}
+template <class F, class List, class... Lists>
+void product(F&& f, const List& list, const Lists&... lists) {
+  for (const auto& x : list) product([&](auto&&... rest) { f(x, rest...); }, lists...);
+}
+
+constexpr std::int64_t kPadding[] = {0, 3};
+constexpr bool kBools[] = {false, true};
+
+void tiny(GemmCase c, std::vector<Case>& out) {
+  product(
+      [&](auto m, auto n, auto k, Layout layout, Op a, Op b, Scalar alpha, Scalar beta, auto pad) {
+        c.m = m, c.n = n, c.k = k;
+        c.layout = layout, c.transA = a, c.transB = b;
+        c.alpha = alpha, c.beta = beta;
+        c.lda = pad ? std::max<std::int64_t>(1, line_length(layout, a, m, k)) + pad : 0;
+        c.ldb = pad ? std::max<std::int64_t>(1, line_length(layout, b, k, n)) + pad + 1 : 0;
+        c.ldc = pad ? std::max<std::int64_t>(1, line_length(layout, Op::NoTrans, m, n)) + pad : 0;
+        out.push_back(c);
+      },
+      kTiny, kTiny, kTiny, kLayouts, ops_of(c.in), ops_of(c.in), scalars_of(c.in), scalars_of(c.in),
+      kPadding);
+}
+
+void tiny(GeamCase c, std::vector<Case>& out) {
+  product(
+      [&](auto m, auto n, Layout layout, Op a, Op b, Scalar alpha, Scalar beta, auto pad) {
+        c.m = m, c.n = n;
+        c.layout = layout, c.transA = a, c.transB = b;
+        c.alpha = alpha, c.beta = beta;
+        c.lda = pad ? std::max<std::int64_t>(1, line_length(layout, a, m, n)) + pad : 0;
+        c.ldb = pad ? std::max<std::int64_t>(1, line_length(layout, b, m, n)) + pad + 1 : 0;
+        c.ldc = pad ? std::max<std::int64_t>(1, line_length(layout, Op::NoTrans, m, n)) + pad : 0;
+        out.push_back(c);
+      },
+      kTiny, kTiny, kLayouts, ops_of(c.type), ops_of(c.type), scalars_of(c.type),
+      scalars_of(c.type), kPadding);
+}
+
+template <class C>
+requires std::same_as<C, TransposeCase> || std::same_as<C, TransposeInplaceCase>
+void tiny(C c, std::vector<Case>& out) {
+  product(
+      [&](auto m, auto n, Layout layout, auto pad_a, auto pad_b, std::int64_t count) {
+        c.m = m, c.n = n, c.batch = count;
+        c.layout = layout;
+        c.lda =
+            pad_a ? std::max<std::int64_t>(1, line_length(layout, Op::NoTrans, m, n)) + pad_a : 0;
+        c.ldb =
+            pad_b ? std::max<std::int64_t>(1, line_length(layout, Op::NoTrans, n, m)) + pad_b : 0;
+        out.push_back(c);
+      },
+      kTiny, kTiny, kLayouts, kPadding, kPadding, std::array<std::int64_t, 3>{0, 1, 3});
+}
+
+void tiny(Gf256Case c, std::vector<Case>& out) {
+  product(
+      [&](auto m, auto n, auto k, bool accumulate, auto pad) {
+        c.m = m, c.n = n, c.k = k;
+        c.accumulate = accumulate;
+        c.lda = pad ? std::max<std::int64_t>(1, k) + pad : 0;
+        c.ldb = c.ldc = pad ? std::max<std::int64_t>(1, n) + pad : 0;
+        out.push_back(c);
+      },
+      kTiny, kTiny, kTiny, kBools, kPadding);
+}
+
+Case large(GemmCase c) {
+  c.m = kLarge + 1, c.n = kLarge + 3, c.k = kLarge + 5;
+  c.alpha = scalars_of(c.in)[2];
+  c.beta = scalars_of(c.in)[1];
+  return c;
+}
+Case large(GeamCase c) {
+  c.m = kLarge + 1, c.n = kLarge + 3;
+  c.alpha = scalars_of(c.type)[2];
+  c.beta = scalars_of(c.type)[1];
+  return c;
+}
+template <class C>
+Case large(C c) {
+  c.m = kLarge + 1, c.n = kLarge + 3;
+  if constexpr (std::same_as<C, Gf256Case>) c.k = kLarge + 5;
+  return c;
+}
+
+/// f(descriptor with the types set).
+template <class F>
+void with_descriptor(std::string_view op, Types types, F&& f) {
+  std::visit(
+      [&](auto c) {
+        if constexpr (std::same_as<decltype(c), GemmCase>) {
+          c.in = types.in;
+          c.out = types.out;
+        } else if constexpr (!std::same_as<decltype(c), Gf256Case>) {
+          c.type = types.in;
+        }
+        f(c);
+      },
+      make_case(op));
+}
+
+}  // namespace
+
+std::vector<Types> types_of(std::string_view op) {
+  std::vector<Types> list;
+  if (op == GemmCase::kOp)
+    for (const auto& [in, out] : gemm_pairs()) list.push_back({in, out});
+  else if (op == GeamCase::kOp)
+    for (const DType t : geam_types()) list.push_back({t, t});
+  else if (op == Gf256Case::kOp)
+    list.push_back({DType::b1, DType::b1});
+  else
+    for (const DType t : transpose_types()) list.push_back({t, t});
+  return list;
+}
+
+std::vector<Case> tiny_cases(std::string_view op, Types types) {
+  std::vector<Case> list;
+  with_descriptor(op, types, [&](const auto& c) { tiny(c, list); });
+  return list;
+}
+
+std::vector<Case> sampled_cases(std::string_view op, Types types, int count) {
+  std::vector<Case> list;
+  Sampler sampler(std::uint64_t(types.in) * 16 + std::uint64_t(types.out) + 1);
+  with_descriptor(op, types, [&](const auto& c) {
+    for (int i = 0; i < count; ++i) list.push_back(sampled(sampler, c));
+  });
+  return list;
+}
+
+Case large_case(std::string_view op, Types types) {
+  Case result;
+  Sampler sampler(std::uint64_t(types.in) + 1);
+  with_descriptor(op, types, [&](auto c) {
+    if constexpr (requires { c.layout; }) c.layout = sampler.pick(kLayouts);
+    if constexpr (requires { c.transA; }) {
+      c.transA = sampler.pick(ops_of(types.in));
+      c.transB = sampler.pick(ops_of(types.in));
+    }
+    result = large(c);
+  });
+  return result;
+}
+
+std::vector<Case> thin_cases(std::string_view op, Types types) {
+  constexpr std::int64_t kMany = 66001, kLong = (std::int64_t{1} << 21) + 65537;
+  std::vector<Case> list;
+  with_descriptor(op, types, [&](auto c) {
+    const auto add = [&](std::int64_t m, std::int64_t n, std::int64_t batch) {
+      auto one = c;
+      one.m = m, one.n = n;
+      if constexpr (requires { one.k; }) one.k = 3;
+      if constexpr (requires { one.batch; })
+        one.batch = batch;
+      else if (batch > 1)
+        return;
+      list.push_back(one);
+      if constexpr (requires {
+                      one.pointers;
+                      one.batch;
+                    }) {
+        one.pointers = true;
+        if (batch > 1) list.push_back(one);
+      }
+    };
+    add(2, 3, kMany);
+    add(kLong, 1, 1);
+    add(2, kLong, 1);
+  });
+  return list;
+}
+
+}  // namespace mblas::testing

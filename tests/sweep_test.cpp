@@ -1,0 +1,210 @@
+// Every row of every table of every backend, on every type, against the oracle. Rows come from the
+// tables; nothing here knows a kernel's name. Compiled once for host and once for device backends.
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support.hpp"
+#include "sweep_cases.hpp"
+
+namespace mblas::testing {
+namespace {
+
+constexpr Memory kMemory = Memory::MBLAS_SWEEP_MEMORY;
+
+/// A row of a table, a type, and the side that the operands are on.
+struct Row {
+  std::string_view op;
+  Backend* backend;
+  std::string_view kernel;
+  bool on_device;
+  Types types;
+};
+
+std::string name_of_row(const Row& row) {
+  std::string name(row.op);
+  name.append("_").append(row.backend->name()).append("_").append(row.kernel);
+  if (kMemory == Memory::Device) name += row.on_device ? "_device" : "_staged";
+  name.append("_").append(name_of(row.types.in));
+  if (row.types.out != row.types.in) name.append("_").append(name_of(row.types.out));
+  return test_name(name);
+}
+
+void PrintTo(const Row& row, std::ostream* out) { *out << name_of_row(row); }
+
+template <class Args>
+void add_rows(std::vector<Row>& rows) {
+  for (Backend* backend : backends()) {
+    if (backend->memory() != kMemory) continue;
+    for (const Kernel<Args>& kernel : backend->kernels<Args>())
+      for (const Types& types : types_of(op_name<Args>)) {
+        rows.push_back({op_name<Args>, backend, kernel.name, kMemory == Memory::Device, types});
+        if (kMemory == Memory::Device)
+          rows.push_back({op_name<Args>, backend, kernel.name, false, types});
+      }
+  }
+}
+
+std::vector<Row> all_rows() {
+  std::vector<Row> rows;
+  add_rows<GemmArgs>(rows);
+  add_rows<GeamArgs>(rows);
+  add_rows<TransposeArgs>(rows);
+  add_rows<TransposeInplaceArgs>(rows);
+  add_rows<Gf256Args>(rows);
+  return rows;
+}
+
+/// A context that uses this row and no other, and a queue for operands.
+struct Place {
+  Context context;
+  std::unique_ptr<Queue> queue;
+
+  explicit Place(const Row& row) : context(row.backend->name()) {
+    context.set_kernel(forced(row));
+    if (row.on_device) queue = row.backend->make_queue({});
+  }
+  /// Staged in-place transposes go through the kernels of the transpose out of place.
+  static bool forces(const Row& row) {
+    return row.op != op_name<TransposeInplaceArgs> || kMemory == Memory::Host || row.on_device;
+  }
+  static std::string forced(const Row& row) {
+    return forces(row) ? std::string(row.op) + "=" + std::string(row.kernel) : "";
+  }
+};
+
+class Sweep : public ::testing::TestWithParam<Row> {
+ protected:
+  void run(const std::vector<cases::Case>& list) {
+    const Row& row = GetParam();
+    if (const std::string& reason = row.backend->unavailable(); !reason.empty())
+      GTEST_SKIP() << row.backend->name() << ": " << reason;
+    Place place(row);
+    int ran = 0, failed = 0;
+    std::string declined;
+    for (const cases::Case& c : list) {
+      const Result result = run_case(c, place.context, place.queue.get());
+      switch (result.fate) {
+        case Fate::Nothing:
+          break;
+        case Fate::Ran:
+          ++ran;
+          if (Place::forces(row)) {
+            EXPECT_EQ(place.context.last_dispatch().kernel, row.kernel);
+          }
+          EXPECT_EQ(place.context.last_dispatch().backend, row.backend->name());
+          EXPECT_EQ(place.context.last_dispatch().operation, row.op);
+          break;
+        case Fate::Declined:
+          if (declined.empty()) declined = result.text;
+          break;
+        case Fate::Failed:
+          ADD_FAILURE() << "mblas bench " << cases::command(cases::resolve(c)) << "\n"
+                        << result.text;
+          if (++failed == 5) FAIL() << "the rest was not run";
+      }
+    }
+    RecordProperty("ran", ran);
+    if (ran == 0) GTEST_SKIP() << declined;
+  }
+  std::vector<cases::Case> sample(int count) const {
+    return sampled_cases(GetParam().op, GetParam().types, count);
+  }
+};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Sweep);
+
+/// All on the host; on a device, where a case is mostly allocations and copies, some 300 spread
+/// evenly.
+std::vector<cases::Case> affordable(std::vector<cases::Case> list) {
+  constexpr std::size_t kMost = 300;
+  if (kMemory == Memory::Host || list.size() <= kMost) return list;
+  std::vector<cases::Case> some;
+  for (std::size_t i = 0; i < kMost; ++i) some.push_back(list[i * list.size() / kMost]);
+  return some;
+}
+
+TEST_P(Sweep, Tiny) { run(affordable(tiny_cases(GetParam().op, GetParam().types))); }
+TEST_P(Sweep, Sampled) { run(sample(kMemory == Memory::Host ? 250 : 80)); }
+TEST_P(Sweep, Few) { run(sample(12)); }
+TEST_P(Sweep, Thin) {
+  if (kMemory == Memory::Host && GetParam().types.in != types_of(GetParam().op).front().in)
+    GTEST_SKIP() << "one type is enough on the host";
+  run(thin_cases(GetParam().op, GetParam().types));
+}
+TEST_P(Sweep, Large) { run({large_case(GetParam().op, GetParam().types)}); }
+
+// The promise of the library's own backends: the same bits, whatever the number of threads, in
+// every context and every time.
+TEST_P(Sweep, SameBits) {
+  const Row& row = GetParam();
+  if (!row.backend->unavailable().empty()) GTEST_SKIP() << row.backend->unavailable();
+  if (row.backend->name() != "openmp" && row.backend->name() != "cuda")
+    GTEST_SKIP() << "promised of the library's own backends";
+  std::vector<cases::Case> list = sample(12);
+  list.push_back(large_case(row.op, row.types));
+  std::visit([](auto& descriptor) { descriptor.m = 259, descriptor.n = 261; }, list.back());
+  bool ran = false;
+  for (const cases::Case& c : list) {
+    const auto problem = cases::prepare(c, 0);
+    std::unique_ptr<cases::Buffer> first;
+    for (const int threads : {1, 2, 5, 2}) {
+      Place place(row);
+      place.context.set_num_threads(threads);
+      cases::Run run(*problem, place.queue.get());
+      try {
+        run(place.context);
+      } catch (const Error&) {
+        break;  // declined
+      }
+      const cases::Buffer& result = run.operands().back().fetch();
+      if (!first) {
+        first = std::make_unique<cases::Buffer>(result.clone());
+        continue;
+      }
+      ran = true;
+      ASSERT_EQ(result.check_unchanged(*first), "")
+          << threads << " threads: " << cases::command(problem->description());
+    }
+  }
+  if (!ran) GTEST_SKIP() << "declined";
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, Sweep, ::testing::ValuesIn(all_rows()),
+                         ::testing::PrintToStringParamName());
+
+/// Does the row run a small case of its type, square or not?
+bool takes(const Row& row) {
+  Place place(row);
+  cases::Case c = large_case(row.op, row.types);
+  for (const std::int64_t n : {17, 18}) {
+    std::visit(
+        [&](auto& descriptor) {
+          descriptor.m = 17;
+          descriptor.n = n;
+          if constexpr (requires { descriptor.k; }) descriptor.k = 19;
+        },
+        c);
+    if (run_case(c, place.context, place.queue.get()).fate == Fate::Ran) return true;
+  }
+  return false;
+}
+
+// A row that always declines, or a type that nothing takes, would pass every test above.
+TEST(Coverage, EveryRowRunsAndTheOwnBackendsTakeEveryType) {
+  std::map<std::string, bool> ran;
+  for (const Row& row : all_rows()) {
+    if (!row.backend->unavailable().empty()) continue;
+    const bool took = takes(row);
+    const std::string where = std::string(row.op) + " on " + std::string(row.backend->name());
+    ran[where + "/" + std::string(row.kernel)] |= took;
+    if (row.backend->name() == "openmp" || row.backend->name() == "cuda")
+      ran[where + ", type " + std::string(name_of(row.types.in)) + ", " +
+          std::string(name_of(row.types.out)) + (row.on_device ? ", device" : ", host")] |= took;
+  }
+  if (ran.empty()) GTEST_SKIP() << "no backend of this kind can run here";
+  for (const auto& [what, took] : ran) EXPECT_TRUE(took) << what << " never ran";
+}
+
+}  // namespace
+}  // namespace mblas::testing
