@@ -84,6 +84,11 @@ TEST_P(Gpu, HostOperandsLargerThanTheWorkspace) {
           << result.text;
     }
     const Result result = run_case(cases::GemmCase{.m = 500, .n = 400, .k = 300}, context);
+    if (GetParam() == "cublas") {  // whose every row has a workspace of megabytes
+      EXPECT_EQ(result.fate, Fate::Declined);
+      EXPECT_NE(result.text.find("workspace"), std::string::npos) << result.text;
+      continue;
+    }
     EXPECT_EQ(result.fate, Fate::Ran) << result.text;
     EXPECT_GT(context.last_dispatch().staged_blocks, 1);
   }
@@ -140,7 +145,9 @@ TEST_P(Gpu, MatricesPast2To31Elements) {
   for (const Kernel<TransposeArgs>& kernel : find_backend(GetParam()).transpose_kernels()) {
     Context context(GetParam());
     context.set_kernel("transpose=" + std::string(kernel.name));
-    transpose(context, R, m, n, A, n, B, m);
+    const Status status = try_transpose(context, R, m, n, A, n, B, m);
+    if (status == Status::NotSupported) continue;  // a row of cuBLAS, whose indices have 32 bits
+    ASSERT_EQ(status, Status::Ok) << context.last_error();
     context.synchronize();
     cases::copy_bytes(*queue, b.data(), B, std::int64_t(kBytes), CopyKind::DeviceToHost);
     queue->synchronize();

@@ -269,6 +269,11 @@ const char* declines_gemm(const GemmArgs& args) {
         std::uintptr_t(args.A.ld) | std::uintptr_t(args.B.ld)) %
        4))
     return "cuBLAS needs int8 matrices and leading dimensions that are multiples of 4 bytes";
+  // Measured with 13.1 on Hopper: the product is rounded to C's type before beta C is added to it.
+  if (size_of(args.out) == 2 && args.beta != Scalar{} && args.k > 0)
+    return "cuBLAS rounds a 16-bit result twice where beta is not 0";
+  // Its kernels read whole words along k, past the matrix, and add up what they find there.
+  if (args.in == DType::i8 && args.k % 4) return "cuBLAS needs a multiple of 4 as k for int8";
   return nullptr;
 }
 

@@ -1,0 +1,290 @@
+// The library inside a program that uses the CUDA runtime itself: its streams, graphs, memory,
+// current device and pending errors stay the program's.
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "mblas/mblas.hpp"
+#include "support.hpp"
+
+namespace mblas::testing {
+namespace {
+
+constexpr auto R = Layout::RowMajor;
+constexpr auto N = Op::NoTrans;
+
+/// Device or managed memory that holds `host`.
+class Floats {
+ public:
+  explicit Floats(const std::vector<float>& host, bool managed = false) : size_(host.size()) {
+    if (managed)
+      EXPECT_EQ(cudaMallocManaged(&data_, bytes()), cudaSuccess);
+    else
+      EXPECT_EQ(cudaMalloc(&data_, bytes()), cudaSuccess);
+    set(host);
+  }
+  ~Floats() { cudaFree(data_); }
+  Floats(const Floats&) = delete;
+  Floats& operator=(const Floats&) = delete;
+
+  float* get() const { return static_cast<float*>(data_); }
+  void set(const std::vector<float>& host) {
+    EXPECT_EQ(cudaMemcpy(data_, host.data(), bytes(), cudaMemcpyDefault), cudaSuccess);
+  }
+  std::vector<float> fetch() const {
+    std::vector<float> host(size_);
+    EXPECT_EQ(cudaMemcpy(host.data(), data_, bytes(), cudaMemcpyDefault), cudaSuccess);
+    return host;
+  }
+
+ private:
+  std::size_t bytes() const { return size_ * sizeof(float); }
+  void* data_ = nullptr;
+  std::size_t size_;
+};
+
+std::vector<float> ramp(std::size_t size, int step) {
+  std::vector<float> values(size);
+  for (std::size_t i = 0; i < size; ++i) values[i] = float(int(i * std::size_t(step) % 17) - 8);
+  return values;
+}
+
+class CudaRuntime : public ::testing::TestWithParam<std::string> {
+ protected:
+  static constexpr int n = 48;
+  void SetUp() override {
+    if (const std::string& reason = find_backend(GetParam()).unavailable(); !reason.empty())
+      GTEST_SKIP() << reason;
+  }
+  static std::vector<float> product(const std::vector<float>& a, const std::vector<float>& b) {
+    std::vector<float> c(n * n);  // exact: small integers
+    for (int i = 0; i < n; ++i)
+      for (int p = 0; p < n; ++p)
+        for (int j = 0; j < n; ++j) c[i * n + j] += a[i * n + p] * b[p * n + j];
+    return c;
+  }
+  const std::vector<float> a = ramp(n * n, 5), b = ramp(n * n, 3);
+  const std::vector<float> zero = std::vector<float>(n * n), want = product(a, b);
+};
+
+TEST_P(CudaRuntime, WorksOnTheProgramsStream) {
+  Floats A(a), B(b), C(zero);
+  cudaStream_t streams[2];
+  Context context(GetParam());
+  for (cudaStream_t& stream : streams) {
+    ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    C.set(zero);
+    context.set_stream(stream);
+    gemm(context, R, N, N, n, n, n, 1.f, A.get(), n, B.get(), n, 0.f, C.get(), n);
+    ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    EXPECT_EQ(C.fetch(), want);
+  }
+  context.set_stream(nullptr);
+  for (cudaStream_t stream : streams) EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  gemm(context, R, N, N, n, n, n, 2.f, A.get(), n, B.get(), n, -2.f, C.get(), n);
+  EXPECT_EQ(C.fetch(), zero);
+}
+
+// A batch of pointers needs workspace and an array of pointers on the device: both must survive in
+// the graph.
+TEST_P(CudaRuntime, CallsAreCapturedIntoAGraph) {
+  constexpr int kBatch = 600;
+  Floats A(a), B(b);
+  std::vector<float> zeros(std::size_t(kBatch) * n * n);
+  Floats C(zeros);
+  cudaStream_t stream;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  Context context(GetParam());
+  context.set_stream(stream);
+  const auto call = [&] {
+    std::vector<const float*> as(kBatch, A.get()), bs(kBatch, B.get());
+    std::vector<float*> cs;
+    for (int i = 0; i < kBatch; ++i) cs.push_back(C.get() + std::size_t(i) * n * n);
+    gemm_batched(context, R, N, N, n, n, n, 1.f, as, n, bs, n, 1.f, cs, n);
+  };
+  call();  // the workspace grows now
+  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  C.set(zeros);
+
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+  call();
+  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
+  EXPECT_EQ(C.fetch(), zeros) << "capturing ran the call";
+  // What the context does afterwards may not take the graph's workspace away.
+  Floats big(std::vector<float>(512 * 300));
+  const Status grown = try_transpose_inplace(context, R, 512, 300, big.get(), 300, 512);
+  EXPECT_EQ(grown, GetParam() == "cuda" ? Status::Ok : Status::NotSupported);
+  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  for (int replay = 1; replay <= 2; ++replay) {
+    ASSERT_EQ(cudaGraphLaunch(executable, stream), cudaSuccess);
+    ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    const std::vector<float> got = C.fetch();
+    int wrong = 0;
+    for (std::size_t i = 0; i < got.size(); ++i)
+      wrong += got[i] != float(replay) * want[i % (n * n)];
+    EXPECT_EQ(wrong, 0) << "replay " << replay;
+  }
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(graph);
+  context.set_stream(nullptr);
+  cudaStreamDestroy(stream);
+}
+
+TEST_P(CudaRuntime, WhatCannotBeCapturedIsAnErrorAndTheContextLivesOn) {
+  Floats A(a), B(b), C(zero);
+  cudaStream_t stream;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  Context context(GetParam());
+  context.set_stream(stream);
+  gemm(context, R, N, N, n, n, n, 1.f, A.get(), n, B.get(), n, 0.f, C.get(), n);
+  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  std::vector<float> host = zero;
+  cudaGraph_t graph;
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), cudaSuccess);
+  expect_throws(Status::NotSupported, {"host memory", "captured"}, [&] {
+    gemm(context, R, N, N, n, n, n, 1.f, a.data(), n, b.data(), n, 0.f, host.data(), n);
+  });
+  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  EXPECT_EQ(host, zero);
+  gemm(context, R, N, N, n, n, n, 1.f, a.data(), n, b.data(), n, 0.f, host.data(), n);
+  EXPECT_EQ(host, want);
+  cudaGraphDestroy(graph);
+  context.set_stream(nullptr);
+  cudaStreamDestroy(stream);
+}
+
+TEST_P(CudaRuntime, ManagedMemoryGoesWithEitherSide) {
+  int concurrent = 0;
+  ASSERT_EQ(cudaDeviceGetAttribute(&concurrent, cudaDevAttrConcurrentManagedAccess, 0),
+            cudaSuccess);
+  if (!concurrent) GTEST_SKIP() << "no concurrent access to managed memory";
+  Floats A(a, true), B(b), C(zero, true);
+  Context context(GetParam());
+  gemm(context, R, N, N, n, n, n, 1.f, A.get(), n, B.get(), n, 0.f, C.get(), n);
+  context.synchronize();
+  EXPECT_EQ(C.fetch(), want);
+  C.set(zero);
+  Context cpu("openmp");
+  gemm(cpu, R, N, N, n, n, n, 1.f, A.get(), n, b.data(), n, 0.f, C.get(), n);
+  EXPECT_EQ(C.fetch(), want);
+}
+
+TEST_P(CudaRuntime, OutOfDeviceMemoryIsNamedAndPasses) {
+  Context context(GetParam());
+  std::size_t available = 0, total = 0;
+  ASSERT_EQ(cudaMemGetInfo(&available, &total), cudaSuccess);
+  if (available < (std::size_t{4} << 30)) GTEST_SKIP() << "the device is in use";
+  Floats A(a), B(b), C(zero);
+  gemm(context, R, N, N, n, n, n, 1.f, A.get(), n, B.get(), n, 0.f, C.get(), n);  // libraries load
+  const std::size_t side = 9001;
+  Floats matrix(std::vector<float>(side * (side + 1)));
+  std::vector<void*> hoard;
+  for (std::size_t piece = std::size_t{8} << 30; piece >= (std::size_t{1} << 20);) {
+    void* p = nullptr;
+    if (cudaMalloc(&p, piece) == cudaSuccess)
+      hoard.push_back(p);
+    else
+      piece /= 2;
+  }
+  cudaGetLastError();
+  // A row that wants a workspace of the matrix's size cannot have it; one without may take over.
+  context.set_kernel("transpose_inplace=buffered");
+  if (GetParam() == "cuda")
+    expect_throws(Status::OutOfMemory, {"transpose_inplace", "buffered", "memory"}, [&] {
+      transpose_inplace(context, R, std::int64_t(side), std::int64_t(side) + 1, matrix.get(),
+                        std::int64_t(side) + 1, std::int64_t(side));
+    });
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  for (void* p : hoard) cudaFree(p);
+  context.set_kernel("");
+  C.set(zero);
+  gemm(context, R, N, N, n, n, n, 1.f, A.get(), n, B.get(), n, 0.f, C.get(), n);
+  EXPECT_EQ(C.fetch(), want);
+}
+
+TEST_P(CudaRuntime, LeavesDeviceAndErrorsAlone) {
+  Context context(GetParam());
+  Floats A(a), B(b), C(zero);
+  int before = -1, after = -1;
+  ASSERT_EQ(cudaGetDevice(&before), cudaSuccess);
+  gemm(context, R, N, N, n, n, n, 1.f, A.get(), n, B.get(), n, 0.f, C.get(), n);
+  EXPECT_EQ(try_gemm(context, R, N, N, n, n, n, 1.f, A.get(), 1, B.get(), n, 0.f, C.get(), n),
+            Status::InvalidArgument);
+  ASSERT_EQ(cudaGetDevice(&after), cudaSuccess);
+  EXPECT_EQ(before, after);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  EXPECT_EQ(C.fetch(), want);
+}
+
+TEST_P(CudaRuntime, UsesWorkspaceOfTheCallers) {
+  constexpr int kBatch = 3;
+  Floats A(a), B(b), C(std::vector<float>(kBatch * n * n));
+  Floats room(std::vector<float>(std::size_t{48} << 18));
+  const std::vector<const float*> as(kBatch, A.get()), bs(kBatch, B.get());
+  const std::vector<float*> cs = {C.get(), C.get() + n * n, C.get() + 2 * n * n};
+  Context context(GetParam());
+  const std::size_t before = find_backend(GetParam()).make_queue({})->memory_free();
+  context.set_workspace(room.get(), std::size_t{48} << 20);
+  gemm_batched(context, R, N, N, n, n, n, 1.f, as, n, bs, n, 0.f, cs, n);
+  EXPECT_GT(context.last_dispatch().workspace_bytes, 0u);
+  EXPECT_EQ(C.fetch()[2 * n * n + 5], want[5]);
+  EXPECT_GE(find_backend(GetParam()).make_queue({})->memory_free() + (std::size_t{64} << 20),
+            before);
+}
+
+TEST(CudaModes, TF32IsOptInAndWithinItsBound) {
+  if (const std::string& reason = find_backend("cublas").unavailable(); !reason.empty())
+    GTEST_SKIP() << reason;
+  constexpr int size = 512;
+  Context context("cublas");
+  std::vector<float> x(size * size), y(size * size), c(size * size), d(size * size);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    x[i] = std::sin(float(i));
+    y[i] = std::cos(float(i) * 1.7f);
+  }
+  const auto call = [&](Compute compute, std::vector<float>& out) {
+    gemm(context, R, N, N, size, size, size, 1.f, x.data(), size, y.data(), size, 0.f, out.data(),
+         size, {.compute = compute});
+    EXPECT_EQ(context.last_dispatch().compute, compute);
+  };
+  call(Compute::Default, c);
+  call(Compute::TF32, d);
+  double difference = 0;
+  for (int i = 0; i < size; ++i)
+    for (int j = 0; j < size; ++j) {
+      double value = 0, magnitude = 0;
+      for (int p = 0; p < size; ++p) {
+        const double term = double(x[std::size_t(i * size + p)]) * y[std::size_t(p * size + j)];
+        value += term;
+        magnitude += std::abs(term);
+      }
+      const auto at = std::size_t(i * size + j);
+      const auto bound = [&](Compute compute) {
+        return gemm_bound(DType::f32, DType::f32, size, magnitude, std::abs(value), compute);
+      };
+      ASSERT_TRUE(std::abs(c[at] - value) <= bound(Compute::Default));
+      ASSERT_TRUE(std::abs(d[at] - value) <= bound(Compute::TF32));
+      difference = std::max(difference, std::abs(double(c[at]) - double(d[at])));
+    }
+  EXPECT_GT(difference, 1e-5) << "the default used TF32 too, or TF32 did not";
+}
+
+std::vector<std::string> device_backends() {
+  std::vector<std::string> names;
+  for (const char* name : {"cuda", "cublas"})
+    for (Backend* backend : backends())
+      if (backend->name() == name) names.emplace_back(name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, CudaRuntime, ::testing::ValuesIn(device_backends()),
+                         [](const auto& tested) { return tested.param; });
+
+}  // namespace
+}  // namespace mblas::testing
