@@ -1,6 +1,5 @@
 // Several threads, parallel regions of the program's own, and fork.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <atomic>
 #include <thread>
@@ -98,7 +97,7 @@ TEST(Threads, InsideAParallelRegion) {
   EXPECT_EQ(right, 4);
 }
 
-TEST(Threads, ThePromgramsThreadCountIsLeftAlone) {
+TEST(Threads, TheProgramsThreadCountIsLeftAlone) {
   const int before = omp_get_max_threads();
   for (const std::string& name : host_backends()) {
     Context context(name);
@@ -152,22 +151,18 @@ TEST(Fork, AChildOfAChild) {
                 30),
             0);
 }
-
-TEST(Threads, FewerThanAskedForAreEnough) {
-  // Where the system has no more threads to give, what there are do it.
-  EXPECT_EQ(run_in_child(
-                [] {
-                  rlimit limit;
-                  getrlimit(RLIMIT_AS, &limit);
-                  Context context("openmp");
-                  context.set_num_threads(64);
-                  return int(run_case(cases::GemmCase{.m = 500, .n = 500, .k = 50}, context).fate !=
-                             Fate::Ran);
-                },
-                60),
-            0);
-}
 #endif
+
+TEST(Threads, ManyMoreThanProcessors) {
+  for (const std::string& name : host_backends()) {
+    Context context(name);
+    context.set_num_threads(40);
+    for (const cases::Case& c : mixed_cases()) {
+      const Result result = run_case(c, context);
+      EXPECT_NE(result.fate, Fate::Failed) << cases::command(cases::resolve(c)) << result.text;
+    }
+  }
+}
 
 }  // namespace
 }  // namespace mblas::testing
