@@ -78,7 +78,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
 endif()
 if(MBLAS_SANITIZE)
   target_compile_options(mblas_build_flags INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${MBLAS_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer>)
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${MBLAS_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer>
+    # The checks that sanitizers insert make GCC see uninitialised members in its own headers.
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
   target_link_options(mblas_build_flags INTERFACE -fsanitize=${MBLAS_SANITIZE})
 endif()
 
