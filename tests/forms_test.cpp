@@ -205,7 +205,7 @@ TEST_F(Forms, FromC) {
               MBLAS_INVALID_ARGUMENT);
     EXPECT_EQ(mblas_transpose(h, MBLAS_ROW_MAJOR, 3, 2, 2, A.data(), 2, C.data(), 2),
               MBLAS_INVALID_ARGUMENT);
-    EXPECT_EQ(mblas_transpose(h, static_cast<mblas_layout>(300), 4, 2, 2, A.data(), 2, C.data(), 2),
+    EXPECT_EQ(mblas_transpose(h, static_cast<mblas_layout>('X'), 4, 2, 2, A.data(), 2, C.data(), 2),
               MBLAS_INVALID_ARGUMENT);
     EXPECT_NE(std::string(mblas_last_error(h)).find("layout"), std::string::npos);
     EXPECT_EQ(mblas_sgemm(h, MBLAS_ROW_MAJOR, MBLAS_NO_TRANS, MBLAS_NO_TRANS, 2, 2, 2, 1, nullptr,

@@ -254,8 +254,13 @@ void tiny(Gf256Case c, std::vector<Case>& out) {
       kTiny, kTiny, kTiny, kBools, kPadding);
 }
 
+constexpr std::int64_t kLargePad = 61;  // rows that start in different sets of the caches
+
 Case large(GemmCase c) {
   c.m = kLarge + 1, c.n = kLarge + 3, c.k = kLarge + 5;
+  c.lda = line_length(c.layout, c.transA, c.m, c.k) + kLargePad;
+  c.ldb = line_length(c.layout, c.transB, c.k, c.n) + kLargePad;
+  c.ldc = line_length(c.layout, Op::NoTrans, c.m, c.n) + kLargePad;
   c.alpha = scalars_of(c.in)[2];
   c.beta = scalars_of(c.in)[1];
   return c;

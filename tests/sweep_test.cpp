@@ -114,6 +114,17 @@ class Sweep : public ::testing::TestWithParam<Row> {
 };
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Sweep);
 
+cases::Case resized(cases::Case c, std::int64_t m, std::int64_t n, std::int64_t k) {
+  std::visit(
+      [&](auto& descriptor) {
+        descriptor.m = m;
+        descriptor.n = n;
+        if constexpr (requires { descriptor.k; }) descriptor.k = k;
+      },
+      c);
+  return c;
+}
+
 /// All on the host; on a device, where a case is mostly allocations and copies, some 300 spread
 /// evenly.
 std::vector<cases::Case> affordable(std::vector<cases::Case> list) {
@@ -142,8 +153,7 @@ TEST_P(Sweep, SameBits) {
   if (row.backend->name() != "openmp" && row.backend->name() != "cuda")
     GTEST_SKIP() << "promised of the library's own backends";
   std::vector<cases::Case> list = sample(12);
-  list.push_back(large_case(row.op, row.types));
-  std::visit([](auto& descriptor) { descriptor.m = 259, descriptor.n = 261; }, list.back());
+  list.push_back(resized(large_case(row.op, row.types), 259, 261, 120));
   bool ran = false;
   for (const cases::Case& c : list) {
     const auto problem = cases::prepare(c, 0);
@@ -176,15 +186,8 @@ INSTANTIATE_TEST_SUITE_P(Rows, Sweep, ::testing::ValuesIn(all_rows()),
 /// Does the row run a small case of its type, square or not?
 bool takes(const Row& row) {
   Place place(row);
-  cases::Case c = large_case(row.op, row.types);
   for (const std::int64_t n : {17, 18}) {
-    std::visit(
-        [&](auto& descriptor) {
-          descriptor.m = 17;
-          descriptor.n = n;
-          if constexpr (requires { descriptor.k; }) descriptor.k = 19;
-        },
-        c);
+    const cases::Case c = resized(large_case(row.op, row.types), 17, n, 19);
     if (run_case(c, place.context, place.queue.get()).fate == Fate::Ran) return true;
   }
   return false;
