@@ -75,7 +75,9 @@ BackendChoice parse_backends(std::string_view names, std::string_view setting) {
   for (std::string_view name : split(names, ',')) {
     try {
       Backend& backend = find_backend(name);
-      choice.list.push_back(&backend);
+      // Once each: dispatch has room for as many candidates as the registry has backends.
+      if (std::ranges::find(choice.list, &backend) == choice.list.end())
+        choice.list.push_back(&backend);
       if (usable || backend.unavailable().empty())
         usable = true;
       else

@@ -21,8 +21,8 @@ class Buffer {
   ~Buffer();
 
   /// At least `bytes`, 256-byte aligned; the content is lost when it grows. Status::OutOfMemory
-  /// leaves it as it was; Status::NotSupported where the queue is being captured and cannot
-  /// allocate.
+  /// leaves it empty, or as it was where a graph holds it; Status::NotSupported where the queue is
+  /// being captured and cannot allocate.
   std::byte* get(std::size_t bytes);
   std::size_t size() const { return bytes_; }
 
