@@ -41,18 +41,22 @@ class CudaBackend final : public cuda::DeviceBackend {
     return table;
   }
   std::span<const Kernel<GeamArgs>> geam_kernels() const override {
-    static const Kernel<GeamArgs> table[] = {cuda::geam::shared(), cuda::geam::naive()};
+    static const Kernel<GeamArgs> table[] = {cuda::geam::direct(), cuda::geam::vector(),
+                                             cuda::geam::sheared(), cuda::geam::shared(),
+                                             cuda::geam::naive()};
     return table;
   }
   std::span<const Kernel<TransposeArgs>> transpose_kernels() const override {
-    static const Kernel<TransposeArgs> table[] = {cuda::transpose::shared(),
-                                                  cuda::transpose::naive()};
+    namespace t = cuda::transpose;
+    static const Kernel<TransposeArgs> table[] = {
+        t::tiny(),     t::thin(),   t::vector(), t::sheared(), t::tall(), t::double_buffered(),
+        t::swizzled(), t::shared(), t::padded(), t::naive()};
     return table;
   }
   std::span<const Kernel<TransposeInplaceArgs>> transpose_inplace_kernels() const override {
-    static const Kernel<TransposeInplaceArgs> table[] = {cuda::transpose_inplace::square(),
-                                                         cuda::transpose_inplace::buffered(),
-                                                         cuda::transpose_inplace::cycle()};
+    namespace t = cuda::transpose_inplace;
+    static const Kernel<TransposeInplaceArgs> table[] = {t::tiny(), t::square(), t::buffered(),
+                                                         t::cycle()};
     return table;
   }
   std::span<const Kernel<Gf256Args>> gf256_kernels() const override {

@@ -180,4 +180,29 @@ std::uintptr_t address_bits(const Operand<Void>& x, std::int64_t count) {
   return bits;
 }
 
+/// The bits that alignment must find clear: addresses, and distances of rows and matrices in bytes.
+template <class Void>
+std::uintptr_t access_bits(const Operand<Void>& x, std::int64_t count, int size) {
+  std::uintptr_t bits = address_bits(x, count) | std::uintptr_t(x.ld * size);
+  if (!x.pointers && count > 1) bits |= std::uintptr_t(x.stride * size);
+  return bits;
+}
+
+/// f<S>() with the size of an element in bytes.
+template <class F>
+void with_size(int size, F&& f) {
+  switch (size) {
+    case 1:
+      return f.template operator()<1>();
+    case 2:
+      return f.template operator()<2>();
+    case 4:
+      return f.template operator()<4>();
+    case 8:
+      return f.template operator()<8>();
+    default:
+      return f.template operator()<16>();
+  }
+}
+
 }  // namespace mblas::cuda

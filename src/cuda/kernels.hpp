@@ -11,17 +11,29 @@ Kernel<GemmArgs> naive();
 }  // namespace gemm
 
 namespace geam {
+Kernel<GeamArgs> direct();
+Kernel<GeamArgs> vector();
+Kernel<GeamArgs> sheared();
 Kernel<GeamArgs> shared();
 Kernel<GeamArgs> naive();
 }  // namespace geam
 
 namespace transpose {
+Kernel<TransposeArgs> tiny();
+Kernel<TransposeArgs> thin();
+Kernel<TransposeArgs> vector();
+Kernel<TransposeArgs> sheared();
+Kernel<TransposeArgs> tall();
+Kernel<TransposeArgs> double_buffered();
+Kernel<TransposeArgs> swizzled();
+Kernel<TransposeArgs> padded();
 Kernel<TransposeArgs> shared();
 Kernel<TransposeArgs> naive();
 }  // namespace transpose
 
 namespace transpose_inplace {
 Kernel<TransposeInplaceArgs> square();
+Kernel<TransposeInplaceArgs> tiny();
 Kernel<TransposeInplaceArgs> buffered();
 Kernel<TransposeInplaceArgs> cycle();
 }  // namespace transpose_inplace

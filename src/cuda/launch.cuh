@@ -36,6 +36,19 @@ void launch(const CudaQueue& queue, void (*kernel)(Parameters...), std::int64_t 
   cuda_check(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), "kernel launch");
 }
 
+/// Launches one grid, with `shared` bytes of dynamic shared memory.
+template <class... Parameters, class... Arguments>
+void launch_grid(const CudaQueue& queue, void (*kernel)(Parameters...), dim3 grid, dim3 threads,
+                 std::size_t shared, const Arguments&... arguments) {
+  const DeviceGuard guard(queue.device().ordinal);
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = threads;
+  config.dynamicSmemBytes = shared;
+  config.stream = queue.stream();
+  cuda_check(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), "kernel launch");
+}
+
 /// The tiles of a batch of matrices, numbered along the rows, then the columns, then the batch.
 struct Tiles {
   std::int64_t rows, cols, batch;

@@ -33,9 +33,12 @@ inline std::size_t transpose_pointer_bytes(const TransposeArgs& args, const Devi
 }
 
 namespace transpose {
-/// The shared row's kernel for other rows: elements of `size` bytes, aligned as `address_bits`
-/// says.
-void run_shared(const TransposeProblem& problem, int size, std::uintptr_t address_bits,
+/// What the table would run for a problem: for in-place transposes by way of a workspace. `bits` as
+/// access_bits says, of both sides.
+void run_best(const TransposeProblem& problem, int size, std::uintptr_t bits,
+              const CudaQueue& queue);
+/// The padded row, which takes elements of any alignment.
+void run_padded(const TransposeProblem& problem, int size, std::uintptr_t bits,
                 const CudaQueue& queue);
 }  // namespace transpose
 

@@ -1,9 +1,11 @@
-// Any shape at twice the memory traffic: the matrix is transposed into the workspace and copied
-// back. Small matrices of a batch go through it together.
+// Any shape at twice the memory traffic: the matrix is transposed into the workspace by the best
+// kernel out of place, and copied back. The workspace is one re-packed operand; small matrices of a
+// batch go through it together.
 #include <algorithm>
 
 #include "cuda/kernels.hpp"
 #include "cuda/transpose/transpose.cuh"
+#include "cuda/transpose/turn.cuh"
 
 namespace mblas::cuda::transpose_inplace {
 namespace {
@@ -11,16 +13,22 @@ namespace {
 constexpr int kThreads = 256;
 constexpr std::int64_t kMaxBytes = std::int64_t(256) << 20;  // of more than one matrix at a time
 
-/// Copies a batch of dense rows×cols matrices to rows ld apart.
+/// Copies a batch of dense rows×cols matrices to rows ld apart, four elements a thread.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    copy_kernel(const T* source, DeviceOutput B, std::int64_t rows, std::int64_t cols,
-                std::int64_t ld, std::int64_t count) {
-  const std::int64_t step = std::int64_t(gridDim.x) * kThreads;
-  for (std::int64_t e = std::int64_t(blockIdx.x) * kThreads + threadIdx.x; e < count; e += step) {
-    const std::int64_t row = e / cols;
-    static_cast<T*>(B.at(row / rows))[row % rows * ld + e % cols] = source[e];
-  }
+    copy_kernel(const T* source, const __grid_constant__ DeviceOutput B, std::int64_t rows,
+                std::int64_t cols, std::int64_t ld, const __grid_constant__ turn::Part part) {
+  const std::int64_t batch = part.batch + blockIdx.z, row = part.col + blockIdx.y;
+  const T* from = source + (batch * rows + row) * cols;
+  T* to = static_cast<T*>(B.at(batch)) + row * ld;
+  const std::int64_t first = std::int64_t(blockIdx.x) * (4 * kThreads) + threadIdx.x;
+  T x[4];
+#pragma unroll
+  for (int k = 0; k < 4; ++k)
+    if (first + k * kThreads < cols) x[k] = from[first + k * kThreads];
+#pragma unroll
+  for (int k = 0; k < 4; ++k)
+    if (first + k * kThreads < cols) to[first + k * kThreads] = x[k];
 }
 
 std::int64_t matrix_bytes(const TransposeInplaceArgs& args) {
@@ -33,27 +41,49 @@ std::size_t workspace_bytes(const TransposeInplaceArgs& args, const DeviceInfo&)
   return placed_bytes(args.A, args.batch) + std::size_t(together * bytes);
 }
 
+void copy_back(const TransposeInplaceArgs& args, const DeviceOutput& to, const std::byte* from,
+               std::int64_t batch, const CudaQueue& queue) {
+  const int size = size_of(args.type);
+  const bool packed =
+      args.ldb == args.m && !to.pointers && (batch == 1 || to.stride == matrix_bytes(args));
+  if (packed) {
+    const DeviceGuard guard(queue.device().ordinal);
+    cuda_check(cudaMemcpyAsync(to.data, from, std::size_t(batch * matrix_bytes(args)),
+                               cudaMemcpyDeviceToDevice, queue.stream()),
+               "copy within the device");
+    return;
+  }
+  with_untyped(size, address_bits(args.A, args.batch), [&]<class T>() {
+    const auto blocks = unsigned(ceil_div(args.m, 4 * kThreads));
+    turn::for_each_part(args.n, batch, [&](const turn::Part& part, unsigned y, unsigned z) {
+      launch_grid(queue, copy_kernel<T>, dim3(blocks, y, z), kThreads, 0,
+                  reinterpret_cast<const T*>(from), to, args.n, args.m, args.ldb, part);
+    });
+  });
+}
+
 void run(const TransposeInplaceArgs& args, Queue& base) {
   const auto& queue = static_cast<const CudaQueue&>(base);
   std::span<std::byte> workspace = queue.workspace;
   const int size = size_of(args.type);
   const DeviceOutput A = place(args.A, args.batch, args.A.stride * size, queue, workspace);
-  const auto bits = address_bits(args.A, args.batch);
+  const auto bits = access_bits(args.A, args.batch, size);
   const std::int64_t bytes = matrix_bytes(args);
   const std::int64_t together = std::int64_t(workspace.size()) / bytes;
 
   for (std::int64_t first = 0; first < args.batch; first += together) {
     const std::int64_t batch = std::min(together, args.batch - first);
     const DeviceOutput part = A.from(first);
-    transpose::run_shared({args.m, args.n, args.A.ld, args.m, batch,
-                           DeviceInput{part.data, part.stride, part.pointers},
-                           DeviceOutput{workspace.data(), bytes, nullptr}},
-                          size, bits, queue);
-    const std::int64_t count = args.m * args.n * batch;
-    with_untyped(size, bits, [&]<class T>() {
-      launch(queue, copy_kernel<T>, ceil_div(count, kThreads), dim3(kThreads),
-             reinterpret_cast<const T*>(workspace.data()), part, args.n, args.m, args.ldb, count);
-    });
+    const TransposeProblem there = {args.m,
+                                    args.n,
+                                    args.A.ld,
+                                    args.m,
+                                    batch,
+                                    DeviceInput{part.data, part.stride, part.pointers},
+                                    DeviceOutput{workspace.data(), bytes, nullptr}};
+    const auto out_bits = std::uintptr_t(args.m * size) | (batch > 1 ? std::uintptr_t(bytes) : 0);
+    transpose::run_best(there, size, bits | out_bits, queue);
+    copy_back(args, part, workspace.data(), batch, queue);
   }
 }
 

@@ -1,0 +1,206 @@
+// geam by the tile machinery of the transpose. C = alpha op(A) + beta op(B) with at least one
+// operand transposed is a transpose on whose way something is computed: where both are, their sum
+// is turned; where one is, the other one is added when C is written, by the thread that writes it,
+// so that it may be C itself.
+#pragma once
+
+#include <bit>
+
+#include "cuda/geam/geam.cuh"
+#include "cuda/transpose/turn.cuh"
+
+namespace mblas::cuda::geam {
+
+/// Which operands are turned: the only one there is, one of two, or both.
+enum class Turned { Only, One, Both };
+
+template <class T>
+using RawElement = turn::Raw<int(sizeof(T))>;
+
+/// The elements of a vector.
+template <class T>
+union Lanes {
+  uint4 vector;
+  RawElement<T> raw[16 / sizeof(T)];
+};
+
+/// alpha a + beta b of operands that are both read, as bits.
+template <class T, class Acc>
+__device__ RawElement<T> sum_raw(const GeamProblem<Acc>& p, RawElement<T> a, RawElement<T> b) {
+  const Acc first = p.a.scalar * widen(std::bit_cast<T>(a), p.a.conjugate);
+  const Acc second = widen(std::bit_cast<T>(b), p.b.conjugate);
+  return std::bit_cast<RawElement<T>>(narrow<T>(multiply_add(p.b.scalar, second, first)));
+}
+template <class T, class Acc>
+__device__ uint4 sum_vectors(const GeamProblem<Acc>& p, uint4 a, uint4 b) {
+  const Lanes<T> x = {a}, y = {b};
+  Lanes<T> result;
+#pragma unroll
+  for (int k = 0; k < int(16 / sizeof(T)); ++k) result.raw[k] = sum_raw<T>(p, x.raw[k], y.raw[k]);
+  return result.vector;
+}
+
+/// The same of the only operand that is read.
+template <class T, class Acc>
+__device__ RawElement<T> scale_raw(const GeamTerm<Acc>& term, RawElement<T> x) {
+  return std::bit_cast<RawElement<T>>(
+      narrow<T>(term.scalar * widen(std::bit_cast<T>(x), term.conjugate)));
+}
+template <class T, class Acc>
+__device__ uint4 scale_vectors(const GeamTerm<Acc>& term, uint4 x) {
+  Lanes<T> result = {x};
+#pragma unroll
+  for (int k = 0; k < int(16 / sizeof(T)); ++k) result.raw[k] = scale_raw<T>(term, result.raw[k]);
+  return result.vector;
+}
+
+/// The sum of two transposed operands, as they are stored.
+template <class T, class Acc>
+struct SumSource {
+  static constexpr int S = int(sizeof(T));
+  const GeamProblem<Acc>& p;
+  turn::Source<S> a, b;
+
+  __device__ uint4 vector(std::int64_t i, std::int64_t j) const {
+    return sum_vectors<T>(p, a.vector(i, j), b.vector(i, j));
+  }
+  __device__ uint4 part(std::int64_t i, std::int64_t j, int count) const {
+    return sum_vectors<T>(p, a.part(i, j, count), b.part(i, j, count));
+  }
+  struct Cursor {
+    const GeamProblem<Acc>& p;
+    typename turn::Source<S>::Cursor a, b;
+
+    __device__ void skip(int rows) { a.skip(rows), b.skip(rows); }
+    __device__ uint4 vector() const { return sum_vectors<T>(p, a.vector(), b.vector()); }
+    __device__ uint4 part(int count) const {
+      return sum_vectors<T>(p, a.part(count), b.part(count));
+    }
+    __device__ turn::Raw<S> element() const { return sum_raw<T>(p, a.element(), b.element()); }
+  };
+  __device__ Cursor at(std::int64_t i, std::int64_t j) const { return {p, a.at(i, j), b.at(i, j)}; }
+};
+
+/// Writes C of the turned operand and, where there is another one, of that.
+template <class T, Turned kTurned, class Acc>
+struct SumSink {
+  static constexpr int S = int(sizeof(T));
+  using Raw = turn::Raw<S>;
+  using Word = turn::Word<S>;
+  const GeamProblem<Acc>& p;
+  turn::Sink<S> c;
+  const Raw* other;
+  std::int64_t ld;
+  bool other_is_a;
+
+  __device__ const GeamTerm<Acc>& only() const { return p.a.present ? p.a : p.b; }
+  __device__ Raw combine(Raw x, const Raw* place) const {
+    if constexpr (kTurned == Turned::Only)
+      return scale_raw<T>(only(), x);
+    else
+      return other_is_a ? sum_raw<T>(p, *place, x) : sum_raw<T>(p, x, *place);
+  }
+  __device__ void vector(std::int64_t i, std::int64_t j, uint4 v) const {
+    if constexpr (kTurned == Turned::Only) {
+      c.vector(i, j, scale_vectors<T>(only(), v));
+    } else {
+      const uint4 y = *reinterpret_cast<const uint4*>(other + i * ld + j);
+      c.vector(i, j, other_is_a ? sum_vectors<T>(p, y, v) : sum_vectors<T>(p, v, y));
+    }
+  }
+  __device__ void part(std::int64_t i, std::int64_t j, int count, uint4 v) const {
+    Lanes<T> x = {v};
+#pragma unroll
+    for (int k = 0; k < 16 / S; ++k)
+      if (k < count) x.raw[k] = combine(x.raw[k], other + i * ld + j + k);
+    c.part(i, j, count, x.vector);
+  }
+  struct Cursor {
+    const SumSink& sink;
+    typename turn::Sink<S>::Cursor c;
+    const Raw* other;
+
+    __device__ void skip(int rows) {
+      c.skip(rows);
+      if constexpr (kTurned == Turned::One) other += rows * sink.ld;
+    }
+    __device__ Cursor back(int x) const { return {sink, c.back(x), other - x}; }
+    __device__ unsigned misalignment() const { return c.misalignment(); }
+    __device__ void word(int x, Word w) const {
+#pragma unroll
+      for (int k = 0; k < turn::kPacked<S>; ++k)
+        turn::pack<S>(w, k, sink.combine(turn::unpack<S>(w, k), other + x + k));
+      c.word(x, w);
+    }
+    __device__ void element(int x, Raw value) const {
+      c.element(x, sink.combine(value, other + x));
+    }
+  };
+  __device__ Cursor at(std::int64_t i, std::int64_t j) const {
+    return {*this, c.at(i, j), other + i * ld + j};
+  }
+};
+
+/// As the tile kernels want it: the transpose of C, n×m, is turned.
+template <class T, Turned kTurned>
+struct TurnedSum {
+  using Acc = Accumulator<T>;
+  static constexpr int S = int(sizeof(T));
+  std::int64_t m, n, batch;
+  GeamProblem<Acc> g;
+
+  __device__ static turn::Source<S> plain(const GeamTerm<Acc>& x, std::int64_t b) {
+    return {static_cast<const turn::Raw<S>*>(x.X.at(b)), x.ld};
+  }
+  __device__ auto source(std::int64_t b) const {
+    if constexpr (kTurned == Turned::Both)
+      return SumSource<T, Acc>{g, plain(g.a, b), plain(g.b, b)};
+    else
+      return plain(g.a.present && g.a.transposed ? g.a : g.b, b);
+  }
+  __device__ auto sink(std::int64_t b) const {
+    const turn::Sink<S> c = {static_cast<turn::Raw<S>*>(g.C.at(b)), g.ldc};
+    if constexpr (kTurned == Turned::Both) {
+      return c;
+    } else {
+      const bool other_is_a = kTurned == Turned::One && !g.a.transposed;
+      const turn::Source<S> other =
+          kTurned == Turned::One ? plain(other_is_a ? g.a : g.b, b) : turn::Source<S>{};
+      return SumSink<T, kTurned, Acc>{g, c, other.a, other.ld, other_is_a};
+    }
+  }
+};
+
+/// f(problem) as a TurnedSum of the kind that the arguments are.
+template <class T, class F>
+void with_turned_sum(const GeamArgs& args, const CudaQueue& queue, F&& f) {
+  const auto g = geam_problem<T>(args, queue, 1, 1);
+  const auto call = [&]<Turned kTurned>() {
+    f(TurnedSum<T, kTurned>{args.n, args.m, args.batch, g});
+  };
+  if (!g.a.present || !g.b.present)
+    call.template operator()<Turned::Only>();
+  else if (g.a.transposed && g.b.transposed)
+    call.template operator()<Turned::Both>();
+  else
+    call.template operator()<Turned::One>();
+}
+
+/// Is an operand transposed that is read at all?
+inline bool turns(const GeamArgs& args) {
+  return (args.alpha != Scalar{} && is_transposed(args.transA)) ||
+         (args.beta != Scalar{} && is_transposed(args.transB));
+}
+
+/// The bits that must be clear for vectors, of all operands that are used; those of their elements
+/// only, where `rows` is false.
+inline std::uintptr_t operand_bits(const GeamArgs& args, bool rows) {
+  const int size = size_of(args.type);
+  const auto of = [&](const auto& x) {
+    return rows ? access_bits(x, args.batch, size) : address_bits(x, args.batch);
+  };
+  return of(args.C) | (args.alpha != Scalar{} ? of(args.A) : 0) |
+         (args.beta != Scalar{} ? of(args.B) : 0);
+}
+
+}  // namespace mblas::cuda::geam

@@ -1,0 +1,142 @@
+// Which kernel and tile transpose what: the tables, and the classes that their rows stand for. Each
+// choice is the fastest of those measured on an H200; docs/BENCHMARKING.md has the figures.
+#pragma once
+
+#include "cuda/transpose/transpose.cuh"
+#include "cuda/transpose/turn.cuh"
+
+namespace mblas::cuda::transpose {
+
+enum class Shape { Tiny, Thin, Plain };
+enum class Alignment { Vectors, Elements, Bytes };  ///< what all rows of both sides start at
+enum class Row { Tiny, Thin, Vector, Sheared, Ladder };
+
+constexpr Row kRows[3][3] = {
+    //            Vectors      Elements      Bytes
+    /* Tiny  */ {Row::Tiny, Row::Tiny, Row::Ladder},
+    /* Thin  */ {Row::Thin, Row::Thin, Row::Ladder},
+    /* Plain */ {Row::Vector, Row::Sheared, Row::Ladder},
+};
+
+/// A batch of whole matrices within tiles: without gaps, and no larger than this.
+constexpr std::int64_t kTinyBytes = 44 << 10;
+/// Aligned ones fill the vector kernel's tiles where squares of so many bytes a side cover no more
+/// than so many times the matrix.
+constexpr std::int64_t kVectorBytes = 128;
+constexpr double kMostCovered = 1.25;
+/// Thin: the shorter side has at most so many elements and bytes, the other one many times more.
+constexpr std::int64_t kThinElements = 128, kThinBytes = 512, kThinRatio = 8;
+
+/// Tiles by size of element. Sum: Vector of a geam. Small: for matrices that would fill little of
+/// the last of those.
+template <int S>
+struct TilesOf;
+template <>
+struct TilesOf<1> {
+  using Vector = turn::VectorTile<1, 128, 256, 128>;
+  using Sum = Vector;
+  using Small = turn::VectorTile<1, 128, 128, 64>;
+  using Sheared = turn::ShearedTile<1, 256, 128, 512>;
+};
+template <>
+struct TilesOf<2> {
+  using Vector = turn::VectorTile<2, 64, 128, 128>;
+  using Sum = Vector;
+  using Small = turn::VectorTile<2, 64, 64, 64>;
+  using Sheared = turn::ShearedTile<2, 256, 64, 512>;
+};
+template <>
+struct TilesOf<4> {
+  using Vector = turn::VectorTile<4, 64, 64, 256, 1, 32 << 10>;
+  using Sum = turn::VectorTile<4, 64, 64, 128>;
+  using Small = turn::VectorTile<4, 32, 32, 64>;
+  using Sheared = turn::ShearedTile<4, 256, 128, 512>;
+};
+template <>
+struct TilesOf<8> {
+  using Vector = turn::VectorTile<8, 64, 32, 128, 1, 32 << 10>;
+  using Sum = turn::VectorTile<8, 64, 32, 128>;
+  using Small = turn::VectorTile<8, 16, 16, 64>;
+  using Sheared = turn::ShearedTile<8, 512, 32, 256>;
+};
+template <>
+struct TilesOf<16> {
+  using Vector = turn::VectorTile<16, 32, 32, 256, 32>;
+  using Sum = Vector;
+  using Small = turn::VectorTile<16, 16, 16, 64>;
+  using Sheared = turn::ShearedTile<16, 512, 32, 256>;
+};
+
+/// Bytes of a tile of the thin kernel and its threads, by elements of the shorter side.
+struct ThinTile {
+  int most_elements, bytes, threads;
+};
+constexpr ThinTile kThinTiles[] = {{48, 10 << 10, 128}, {int(kThinElements), 32 << 10, 256}};
+/// Likewise of the tiny kernel, by bytes of a matrix.
+struct TinyTile {
+  std::int64_t most_bytes;
+  int bytes, threads;
+};
+constexpr TinyTile kTinyTiles[] = {{16 << 10, 8 << 10, 128}, {kTinyBytes, 8 << 10, 256}};
+
+/// Vectors have 16 bytes; elements of that size want whole sectors too.
+constexpr bool fits_vectors(std::uintptr_t bits, int size) {
+  return bits % (size == 16 ? 32 : 16) == 0;
+}
+
+inline Alignment alignment_of(std::uintptr_t bits, int size) {
+  if (fits_vectors(bits, size)) return Alignment::Vectors;
+  return bits % std::uintptr_t(size) == 0 ? Alignment::Elements : Alignment::Bytes;
+}
+
+inline Shape shape_of(const TransposeProblem& p, int size, Alignment alignment) {
+  const std::int64_t least = std::min(p.m, p.n), most = std::max(p.m, p.n);
+  const std::int64_t matrix = p.m * p.n * size;
+  const bool packed = p.batch > 1 && !p.A.pointers && !p.B.pointers && p.lda == p.n &&
+                      p.ldb == p.m && p.A.stride == matrix && p.B.stride == matrix;
+  const std::int64_t step = kVectorBytes / size;
+  const double covered = double(ceil_div(p.m, step) * step) * double(ceil_div(p.n, step) * step);
+  const bool fills_vectors =
+      alignment == Alignment::Vectors && covered <= kMostCovered * double(p.m) * double(p.n);
+  if (packed && matrix <= kTinyBytes && !fills_vectors) return Shape::Tiny;
+  if (least <= kThinElements && least * size <= kThinBytes && most >= kThinRatio * least &&
+      !fills_vectors)
+    return Shape::Thin;
+  return Shape::Plain;
+}
+
+inline Row chosen(const TransposeProblem& p, int size, std::uintptr_t bits) {
+  const Alignment alignment = alignment_of(bits, size);
+  return kRows[int(shape_of(p, size, alignment))][int(alignment)];
+}
+
+/// The same before pointers are on the device.
+inline Row chosen(const TransposeArgs& args) {
+  const int size = size_of(args.type);
+  TransposeProblem p = {args.m, args.n, args.A.ld, args.B.ld, args.batch, {}, {}};
+  p.A.stride = args.A.stride * size;
+  p.B.stride = args.B.stride * size;
+  // Only whether there are any matters.
+  p.A.pointers = args.A.pointers;
+  p.B.pointers = args.B.pointers;
+  return chosen(p, size,
+                access_bits(args.A, args.batch, size) | access_bits(args.B, args.batch, size));
+}
+
+/// A problem whose elements have S bytes, for the kernels of turn.cuh.
+template <int S>
+struct Moves : TransposeProblem {
+  __device__ turn::Source<S> source(std::int64_t b) const {
+    return {static_cast<const turn::Raw<S>*>(A.at(b)), lda};
+  }
+  __device__ turn::Sink<S> sink(std::int64_t b) const {
+    return {static_cast<turn::Raw<S>*>(B.at(b)), ldb};
+  }
+};
+
+void run_tiny(const TransposeProblem& p, int size, const CudaQueue& queue);
+void run_thin(const TransposeProblem& p, int size, std::uintptr_t bits, const CudaQueue& queue);
+void run_vector(const TransposeProblem& p, int size, const CudaQueue& queue);
+void run_sheared(const TransposeProblem& p, int size, const CudaQueue& queue);
+
+}  // namespace mblas::cuda::transpose

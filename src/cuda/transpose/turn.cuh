@@ -1,0 +1,476 @@
+// How tiles are turned: the machinery of the transpose and geam kernels that run at copy speed.
+//
+// All of it moves a matrix of m rows and n columns, elements (i, j), to its transpose, and is
+// limited by device memory: what counts is that both sides are accessed in whole sectors of 32
+// bytes and long runs, and that each thread has 64 bytes or more on their way. A kernel gets a
+// problem with `m`, `n`, `batch`, a source for each matrix of the batch that reads elements (i, j)
+// and a sink that writes elements (j, i); transpose moves them, geam computes on both ways.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "cuda/element.cuh"
+#include "cuda/launch.cuh"
+
+namespace mblas::cuda::turn {
+
+template <int S>
+struct RawOf;
+template <>
+struct RawOf<1> : std::type_identity<std::uint8_t> {};
+template <>
+struct RawOf<2> : std::type_identity<std::uint16_t> {};
+template <>
+struct RawOf<4> : std::type_identity<std::uint32_t> {};
+template <>
+struct RawOf<8> : std::type_identity<uint2> {};
+template <>
+struct RawOf<16> : std::type_identity<uint4> {};
+/// An element of S bytes that is only moved.
+template <int S>
+using Raw = typename RawOf<S>::type;
+
+/// Elements that travel as one 32-bit word where they are smaller than one.
+template <int S>
+inline constexpr int kPacked = S < 4 ? 4 / S : 1;
+/// A word, or one element that is larger.
+template <int S>
+using Word = Raw<(S < 4 ? 4 : S)>;
+
+template <int S>
+__device__ Raw<S> unpack(Word<S> w, int k) {
+  if constexpr (S < 4)
+    return Raw<S>(w >> (8 * S * k));
+  else
+    return w;
+}
+template <int S>
+__device__ void pack(Word<S>& w, int k, Raw<S> x) {
+  if constexpr (S < 4)
+    w = (w & ~(((1u << (8 * S)) - 1) << (8 * S * k))) | std::uint32_t(x) << (8 * S * k);
+  else
+    w = x;
+}
+
+/// Turns the square of kPacked<S> words, one for each row.
+template <int S>
+__device__ void turn_words(Word<S> (&w)[kPacked<S>]) {
+  if constexpr (S == 2) {
+    const std::uint32_t a = w[0], b = w[1];
+    w[0] = __byte_perm(a, b, 0x5410);
+    w[1] = __byte_perm(a, b, 0x7632);
+  } else if constexpr (S == 1) {
+    const std::uint32_t low01 = __byte_perm(w[0], w[1], 0x5140);
+    const std::uint32_t low23 = __byte_perm(w[2], w[3], 0x5140);
+    const std::uint32_t high01 = __byte_perm(w[0], w[1], 0x7362);
+    const std::uint32_t high23 = __byte_perm(w[2], w[3], 0x7362);
+    w[0] = __byte_perm(low01, low23, 0x5410);
+    w[1] = __byte_perm(low01, low23, 0x7632);
+    w[2] = __byte_perm(high01, high23, 0x5410);
+    w[3] = __byte_perm(high01, high23, 0x7632);
+  }
+}
+
+/// Turns a square of 16 / S vectors of 16 bytes.
+template <int S>
+__device__ void turn_vectors(uint4 (&v)[16 / S]) {
+  constexpr int kRows = 16 / S, kInWord = kPacked<S>;
+  if constexpr (S == 16) {
+    return;
+  } else {
+    std::uint32_t in[kRows][4], out[kRows][4];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      in[r][0] = v[r].x, in[r][1] = v[r].y, in[r][2] = v[r].z, in[r][3] = v[r].w;
+    }
+    if constexpr (S == 8) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r)
+#pragma unroll
+        for (int c = 0; c < 4; ++c) out[r][c] = in[c / 2][2 * r + c % 2];
+    } else {
+#pragma unroll
+      for (int r = 0; r < kRows; r += kInWord) {
+#pragma unroll
+        for (int c = 0; c < 4; ++c) {
+          Word<(S < 4 ? S : 4)> square[kInWord];
+#pragma unroll
+          for (int k = 0; k < kInWord; ++k) square[k] = in[r + k][c];
+          turn_words<(S < 4 ? S : 4)>(square);
+#pragma unroll
+          for (int k = 0; k < kInWord; ++k) out[c * kInWord + k][r / kInWord] = square[k];
+        }
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) v[r] = make_uint4(out[r][0], out[r][1], out[r][2], out[r][3]);
+  }
+}
+
+/// Which tiles a launch works on: the grid's x is rows of tiles, so that blocks in work at a time
+/// write neighbouring pieces of the same rows; y is columns and z matrices, from these on.
+struct Part {
+  std::int64_t col, batch;
+};
+
+/// The tile of a block. Where the tile has a kGroup, blocks go through so many columns of tiles row
+/// by row: what is in work is then a square, and pitches that map to few banks of the memory hurt
+/// less.
+template <class Tile>
+__device__ void locate(const Part& part, std::int64_t& i0, std::int64_t& j0) {
+  unsigned row = blockIdx.x, col = blockIdx.y;
+  if constexpr (Tile::kGroup > 1) {
+    const unsigned per_group = Tile::kGroup * gridDim.x, t = row + col * gridDim.x;
+    const unsigned group = t / per_group, rest = t % per_group;
+    const unsigned width = min(unsigned(Tile::kGroup), gridDim.y - group * Tile::kGroup);
+    row = rest / width;
+    col = group * Tile::kGroup + rest % width;
+  }
+  i0 = std::int64_t(row) * Tile::kRows;
+  j0 = (part.col + col) * Tile::kCols;
+}
+
+/// One tile for each block.
+template <class Tile, class Problem>
+__global__ void __launch_bounds__(Tile::kThreads)
+    tile_kernel(const __grid_constant__ Problem p, const __grid_constant__ Part part) {
+  extern __shared__ uint4 memory[];
+  auto* shared = reinterpret_cast<typename Tile::Unit*>(memory);
+  const std::int64_t b = part.batch + blockIdx.z;
+  std::int64_t i0, j0;
+  locate<Tile>(part, i0, j0);
+  if (Tile::is_whole(p.m, p.n, i0, j0)) {
+    Tile::template load<true>(shared, p.source(b), p.m, p.n, i0, j0);
+    __syncthreads();
+    Tile::template store<true>(shared, p.sink(b), p.m, p.n, i0, j0);
+  } else {
+    Tile::template load<false>(shared, p.source(b), p.m, p.n, i0, j0);
+    __syncthreads();
+    Tile::template store<false>(shared, p.sink(b), p.m, p.n, i0, j0);
+  }
+}
+
+/// Blocks that a grid may have along y and z.
+inline constexpr std::int64_t kMostAcross = 65535;
+
+/// Calls f(part, grid's y, grid's z) until all columns of tiles of all matrices have been launched.
+template <class F>
+void for_each_part(std::int64_t cols, std::int64_t batch, F&& f) {
+  for (Part part = {0, 0}; part.batch < batch; part.batch += kMostAcross)
+    for (part.col = 0; part.col < cols; part.col += kMostAcross)
+      f(part, unsigned(std::min(kMostAcross, cols - part.col)),
+        unsigned(std::min(kMostAcross, batch - part.batch)));
+}
+
+/// Whether tiles of the first kind would cover so much more than the matrix, and those of the
+/// second kind less, that they are worth their smaller accesses.
+template <class First, class Second>
+bool prefers_second(std::int64_t m, std::int64_t n) {
+  const auto covered = [&]<class Tile>(Tile*) {
+    return double(ceil_div(m, Tile::kRows) * Tile::kRows) *
+           double(ceil_div(n, Tile::kCols) * Tile::kCols);
+  };
+  return covered(static_cast<First*>(nullptr)) > 1.3 * covered(static_cast<Second*>(nullptr));
+}
+
+/// Turns all of a problem.
+template <class Tile, class Problem>
+void run_tiles(const Problem& p, const CudaQueue& queue) {
+  const auto rows = unsigned(ceil_div(p.m + Tile::kOverlap, Tile::kRows));
+  for_each_part(ceil_div(p.n, Tile::kCols), p.batch, [&](const Part& part, unsigned y, unsigned z) {
+    launch_grid(queue, tile_kernel<Tile, Problem>, dim3(rows, y, z), Tile::kThreads,
+                std::size_t(Tile::kShared), p, part);
+  });
+}
+
+// ---------------------------------------------------------------------------------------------------
+// Aligned: vectors of 16 bytes on both sides.
+
+/// Tiles of kRows×kCols elements of S bytes. A thread loads kRepeat squares of 16 / S vectors,
+/// turns them in registers and leaves the vectors of the transpose in shared memory, where vector v
+/// of row j lies at v ^ (the column of squares): all 32 banks serve both the threads of a row of
+/// squares, which write, and those of a row of the transpose, which read.
+template <int S, int kRows_, int kCols_, int kThreads_, int kGroup_ = 1, int kSpare = 0>
+struct VectorTile {
+  using Unit = uint4;
+  static constexpr int kSize = S, kRows = kRows_, kCols = kCols_, kThreads = kThreads_;
+  static constexpr int kElements = 16 / S;
+  static constexpr int kAcross = kCols / kElements, kDown = kRows / kElements;
+  static constexpr int kStep = kThreads / kAcross;
+  static constexpr int kRepeat = kDown / kStep;
+  static constexpr int kVectors = kCols * kDown;
+  static constexpr int kGroup = kGroup_, kOverlap = 0;
+  static constexpr int kShared =
+      kVectors * 16 + kSpare;  // more than it needs: fewer blocks at once
+  static_assert(kAcross >= 8 && kDown >= 8 && kDown % kStep == 0 && kThreads % kAcross == 0);
+
+  __device__ static unsigned at(unsigned j, unsigned v) {
+    return j * kDown + (v ^ (j / kElements & 7));
+  }
+  __device__ static bool is_whole(std::int64_t m, std::int64_t n, std::int64_t i0,
+                                  std::int64_t j0) {
+    return i0 + kRows <= m && j0 + kCols <= n;
+  }
+
+  /// Reads the tile at (i0, j0) and leaves it in shared memory.
+  template <bool kWhole, class Source>
+  __device__ static void load(uint4* shared, const Source& source, std::int64_t m, std::int64_t n,
+                              std::int64_t i0, std::int64_t j0) {
+    const unsigned c = threadIdx.x % kAcross, r = threadIdx.x / kAcross;
+    uint4 v[kRepeat][kElements];
+#pragma unroll
+    for (int k = 0; k < kRepeat; ++k) {
+#pragma unroll
+      for (int e = 0; e < kElements; ++e) {
+        const std::int64_t i = i0 + (r + k * kStep) * kElements + e, j = j0 + c * kElements;
+        if constexpr (kWhole) {
+          v[k][e] = source.vector(i, j);
+        } else {
+          v[k][e] = uint4{};
+          if (i < m && j + kElements <= n)
+            v[k][e] = source.vector(i, j);
+          else if (i < m && j < n)
+            v[k][e] = source.part(i, j, int(n - j));
+        }
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < kRepeat; ++k) {
+      turn_vectors<S>(v[k]);
+#pragma unroll
+      for (int e = 0; e < kElements; ++e) shared[at(c * kElements + e, r + k * kStep)] = v[k][e];
+    }
+  }
+
+  template <bool kWhole, class Sink>
+  __device__ static void store(const uint4* shared, const Sink& sink, std::int64_t m,
+                               std::int64_t n, std::int64_t i0, std::int64_t j0) {
+#pragma unroll
+    for (int k = 0; k < kVectors / kThreads; ++k) {
+      const unsigned s = k * kThreads + threadIdx.x;
+      const std::int64_t j = j0 + s / kDown, i = i0 + s % kDown * kElements;
+      const uint4 v = shared[at(s / kDown, s % kDown)];
+      if constexpr (kWhole) {
+        sink.vector(j, i, v);
+      } else {
+        if (j < n && i + kElements <= m)
+          sink.vector(j, i, v);
+        else if (j < n && i < m)
+          sink.part(j, i, int(m - i), v);
+      }
+    }
+  }
+};
+
+// ---------------------------------------------------------------------------------------------------
+// Any alignment: whole sectors are written although every row of the transpose starts somewhere
+// else in one.
+
+/// Tiles of kWindow / S rows and kCols columns of elements of S bytes. Row j of the transpose gets
+/// the window of them that starts at a sector of its own: the tile's first sector's worth of rows
+/// belongs to the tile before as far as the row is not shifted. Small elements are put together to
+/// vectors of the two aligned ones that hold them, and turned in squares of words; shared memory
+/// holds word q of row j at q ^ (j's group), so that all banks serve both directions.
+template <int S, int kWindow, int kCols_, int kThreads_>
+struct ShearedTile {
+  using Unit = Word<S>;
+  static constexpr int kSize = S, kCols = kCols_, kThreads = kThreads_;
+  static constexpr int kPack = kPacked<S>, kUnit = int(sizeof(Unit));
+  static constexpr int kExtra = 32 / S;
+  static constexpr int kLoadedRows = kWindow / S;
+  static constexpr int kRows = kLoadedRows - kExtra;  // that are the tile's own
+  static constexpr int kUnits = kLoadedRows / kPack;  // in a row of the transpose
+  static constexpr int kBanks = 128 / kUnit;
+  static constexpr int kWide = S < 4 ? 16 / S : 1;  // columns that a thread loads
+  static constexpr int kAcross = kCols / kWide;
+  static constexpr int kStep = kThreads / kAcross;  // units between two of a thread
+  static constexpr int kEach = kUnits / kStep;
+  static constexpr int kGroup = 1, kOverlap = kExtra - 1, kShared = kUnits * kCols * kUnit;
+  static_assert(kThreads % kAcross == 0 && kUnits % kStep == 0 && kUnits >= kBanks);
+  static_assert(S < 4 ? kAcross >= 8 && kStep % 4 == 0 : kAcross >= kBanks);
+
+  __device__ static unsigned at(unsigned j, unsigned q) {
+    return j * kUnits + (q ^ ((S < 4 ? j / kWide * 4 : j) & (kBanks - 1)));
+  }
+  __device__ static bool is_whole(std::int64_t m, std::int64_t n, std::int64_t i0,
+                                  std::int64_t j0) {
+    return i0 > kExtra && i0 + kRows < m && j0 + kCols <= n;
+  }
+
+  template <bool kWhole, class Source>
+  __device__ static void load(Unit* shared, const Source& source, std::int64_t m, std::int64_t n,
+                              std::int64_t i0, std::int64_t j0) {
+    const unsigned c = threadIdx.x % kAcross, q0 = threadIdx.x / kAcross;
+    const std::int64_t j = j0 + c * kWide;
+    std::int64_t i = i0 - kExtra + q0 * kPack;
+    auto from = source.at(i, j);
+    if constexpr (S < 4) {
+      uint4 v[kEach][kPack];
+#pragma unroll
+      for (int k = 0; k < kEach; ++k) {
+        auto row = from;
+#pragma unroll
+        for (int e = 0; e < kPack; ++e, row.skip(1)) {
+          // The aligned vectors around it must be in the matrix.
+          if (kWhole || (i + e > 0 && i + e < m - 1 && j + kWide <= n)) {
+            v[k][e] = row.vector();
+          } else {
+            v[k][e] = uint4{};
+            if (i + e >= 0 && i + e < m && j < n)
+              v[k][e] = row.part(int(min(n - j, std::int64_t(kWide))));
+          }
+        }
+        from.skip(kStep * kPack);
+        i += kStep * kPack;
+      }
+#pragma unroll
+      for (int k = 0; k < kEach; ++k) {
+#pragma unroll
+        for (int w = 0; w < 4; ++w) {
+          Unit square[kPack];
+#pragma unroll
+          for (int e = 0; e < kPack; ++e) {
+            const uint4& x = v[k][e];
+            square[e] = w == 0 ? x.x : w == 1 ? x.y : w == 2 ? x.z : x.w;
+          }
+          turn_words<S>(square);
+#pragma unroll
+          for (int e = 0; e < kPack; ++e)
+            shared[at(c * kWide + w * kPack + e, q0 + k * kStep)] = square[e];
+        }
+      }
+    } else {
+      Unit x[kEach];
+#pragma unroll
+      for (int k = 0; k < kEach; ++k) {
+        x[k] = Unit{};
+        if (kWhole || (i >= 0 && i < m && j < n)) x[k] = from.element();
+        from.skip(kStep);
+        i += kStep;
+      }
+#pragma unroll
+      for (int k = 0; k < kEach; ++k) shared[at(c, q0 + k * kStep)] = x[k];
+    }
+  }
+
+  template <bool kWhole, class Sink>
+  __device__ static void store(const Unit* shared, const Sink& sink, std::int64_t m, std::int64_t n,
+                               std::int64_t i0, std::int64_t j0) {
+    constexpr int kWarps = kThreads / 32, kOwn = kRows / kPack;
+    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    auto to = sink.at(j0 + warp, i0);
+#pragma unroll 4
+    for (unsigned row = warp; row < kCols; row += kWarps, to.skip(kWarps)) {
+      if (!kWhole && j0 + row >= n) break;
+      const unsigned shift = to.misalignment();  // bytes into a sector
+      const auto place = to.back(int(shift / S) - int(lane * kPack));
+      const unsigned start = kExtra * S - shift, bits = start % 4 * 8;
+      const unsigned q = start / kUnit + lane;
+#pragma unroll
+      for (int u = 0; u < kOwn; u += 32) {
+        if (u + 32 > kOwn && lane >= kOwn - u) break;
+        Word<S> w = shared[at(row, q + u)];
+        if constexpr (S < 4) {
+          // Of the last unit of a row, bits is 0 where there is no next one.
+          if (bits) w = __funnelshift_r(w, shared[at(row, q + u + 1)], bits);
+        }
+        const std::int64_t i = i0 + int((u + lane) * kPack) - int(shift / S);
+        if (kWhole || (i >= 0 && i + kPack <= m)) {
+          place.word(u * kPack, w);
+        } else {
+#pragma unroll
+          for (int e = 0; e < kPack; ++e)
+            if (i + e >= 0 && i + e < m) place.element(u * kPack + e, unpack<S>(w, e));
+        }
+      }
+    }
+  }
+};
+
+// ---------------------------------------------------------------------------------------------------
+// The matrices of a plain transpose.
+
+/// 16 bytes from any address, by way of the aligned vectors that they lie in.
+__device__ inline uint4 load_unaligned(const void* p) {
+  const auto address = reinterpret_cast<std::uintptr_t>(p);
+  const auto* aligned = reinterpret_cast<const uint4*>(address & ~std::uintptr_t(15));
+  const uint4 a = aligned[0];
+  uint4 b = {};
+  if (address & 15) b = aligned[1];
+  const bool two = address & 8, one = address & 4;
+  const std::uint32_t w0 = two ? a.z : a.x, w1 = two ? a.w : a.y, w2 = two ? b.x : a.z,
+                      w3 = two ? b.y : a.w, w4 = two ? b.z : b.x, w5 = two ? b.w : b.y;
+  const std::uint32_t x0 = one ? w1 : w0, x1 = one ? w2 : w1, x2 = one ? w3 : w2,
+                      x3 = one ? w4 : w3, x4 = one ? w5 : w4;
+  const unsigned bits = unsigned(address & 3) * 8;
+  return make_uint4(__funnelshift_r(x0, x1, bits), __funnelshift_r(x1, x2, bits),
+                    __funnelshift_r(x2, x3, bits), __funnelshift_r(x3, x4, bits));
+}
+
+template <int S>
+struct Source {
+  const Raw<S>* a;
+  std::int64_t ld;
+
+  __device__ uint4 vector(std::int64_t i, std::int64_t j) const {
+    return *reinterpret_cast<const uint4*>(a + i * ld + j);
+  }
+  /// The first `count` elements of a vector.
+  __device__ uint4 part(std::int64_t i, std::int64_t j, int count) const {
+    union {
+      uint4 v;
+      Raw<S> x[16 / S];
+    } result = {};
+#pragma unroll
+    for (int k = 0; k < 16 / S; ++k)
+      if (k < count) result.x[k] = a[i * ld + j + k];
+    return result.v;
+  }
+  /// A place that moves down its column.
+  struct Cursor {
+    const Raw<S>* p;
+    std::int64_t ld;
+
+    __device__ void skip(int rows) { p += rows * ld; }
+    __device__ uint4 vector() const { return load_unaligned(p); }
+    __device__ uint4 part(int count) const { return Source{p, ld}.part(0, 0, count); }
+    __device__ Raw<S> element() const { return *p; }
+  };
+  __device__ Cursor at(std::int64_t i, std::int64_t j) const { return {a + i * ld + j, ld}; }
+};
+
+template <int S>
+struct Sink {
+  Raw<S>* b;
+  std::int64_t ld;
+
+  __device__ void vector(std::int64_t j, std::int64_t i, uint4 v) const {
+    *reinterpret_cast<uint4*>(b + j * ld + i) = v;
+  }
+  __device__ void part(std::int64_t j, std::int64_t i, int count, uint4 v) const {
+    union {
+      uint4 v;
+      Raw<S> x[16 / S];
+    } from = {v};
+#pragma unroll
+    for (int k = 0; k < 16 / S; ++k)
+      if (k < count) b[j * ld + i + k] = from.x[k];
+  }
+  struct Cursor {
+    Raw<S>* p;
+    std::int64_t ld;
+
+    __device__ void skip(int rows) { p += rows * ld; }
+    __device__ Cursor back(int x) const { return {p - x, ld}; }
+    /// Bytes between the place and the start of its sector.
+    __device__ unsigned misalignment() const {
+      return unsigned(reinterpret_cast<std::uintptr_t>(p) & 31);
+    }
+    __device__ void word(int x, Word<S> w) const { *reinterpret_cast<Word<S>*>(p + x) = w; }
+    __device__ void element(int x, Raw<S> value) const { p[x] = value; }
+  };
+  __device__ Cursor at(std::int64_t j, std::int64_t i) const { return {b + j * ld + i, ld}; }
+};
+
+}  // namespace mblas::cuda::turn
