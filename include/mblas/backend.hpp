@@ -185,6 +185,9 @@ struct Kernel {
   std::size_t (*workspace)(const Args&, const DeviceInfo&);
   /// Computes, or on a device enqueues. Must not allocate, nor fail after it began to write.
   void (*run)(const Args&, Queue&);
+  /// Of a host backend's first row, or null: computes a call that is so small that a queue and
+  /// threads would cost more than it does, or returns false with nothing written.
+  bool (*immediate)(const Args&) = nullptr;
 };
 
 /// How to make a queue.

@@ -35,7 +35,8 @@ template <class TA, class TC>
 concept GemmPair = is_gemm_pair(dtype_v<TA>, dtype_v<TC>);
 
 namespace detail {
-MBLAS_EXPORT void gemm(Context& context, Layout layout, const GemmArgs& args);
+/// Uses up `args`.
+MBLAS_EXPORT void gemm(Context& context, Layout layout, GemmArgs& args);
 
 struct LaidGemm {
   Layout layout;

@@ -3,6 +3,7 @@
 
 #include "core/context_impl.hpp"
 #include "core/dispatch.hpp"
+#include "core/quick.hpp"
 #include "core/validate.hpp"
 #include "mblas/geam.hpp"
 #include "mblas/gemm.hpp"
@@ -45,12 +46,12 @@ void resolve_compute(Context::Impl& impl, GemmArgs& args) {
 
 }  // namespace
 
-void gemm(Context& context, Layout layout, const GemmArgs& args) {
+void gemm(Context& context, Layout layout, GemmArgs& args) {
+  if (run_quick(context.impl(), layout, args)) return;
   remember(context, [&](Context::Impl& impl) {
     begin<GemmArgs>(impl);
-    GemmArgs local = args;
-    resolve_compute(impl, local);
-    if (validate(local, layout)) dispatch(impl, local);
+    resolve_compute(impl, args);
+    if (validate(args, layout)) dispatch(impl, args);
   });
 }
 

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <time.h>
 
 #include <atomic>
 #include <cstdint>
@@ -45,6 +46,19 @@ Locator::Query Locator::driver_query() {
   }
   searched_at.store(adds, std::memory_order_relaxed);
   return nullptr;
+}
+
+bool only_host_memory() {
+  static std::atomic<std::int64_t> looked_at{-1};
+  for (const Backend* backend : user_backends())
+    if (backend->memory() != Memory::Host) return false;
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+  const std::int64_t now = std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+  if (looked_at.load(std::memory_order_relaxed) == now) return true;
+  if (Locator::driver_query()) return false;
+  looked_at.store(now, std::memory_order_relaxed);
+  return true;
 }
 
 Place Locator::locate(const void* p) const {

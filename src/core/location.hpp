@@ -25,8 +25,13 @@ class Locator {
 
  private:
   using Query = int (*)(unsigned count, int* attributes, void** data, std::uintptr_t pointer);
+  friend bool only_host_memory();
   Query query_;  // null: no driver here
   static Query driver_query();
 };
+
+/// False where memory of a device may be in use. Looks for the driver at most once a tick of the
+/// system's coarse clock: between loading the driver and the first memory it gives lie many.
+bool only_host_memory();
 
 }  // namespace mblas

@@ -1,4 +1,6 @@
 // The host queue and the defaults of a host backend: all that a backend without a device needs.
+#include <sys/mman.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -10,19 +12,40 @@
 namespace mblas {
 
 namespace {
-constexpr std::align_val_t kAlignment{256};
-}
+
+constexpr std::size_t kAlignment = 256;
+// A workspace from this size on asks for huge pages: packed operands are read all over again, and
+// misses of the TLB would cost a kernel a good part of its speed.
+constexpr std::size_t kHugePage = std::size_t{2} << 20, kHugeFrom = kHugePage / 8;
+
+/// In front of what allocate() returns: the alignment of the whole.
+struct Header {
+  std::align_val_t alignment;
+};
+static_assert(sizeof(Header) <= kAlignment);
+
+}  // namespace
 
 Queue::~Queue() = default;
 
 void* Queue::allocate(std::size_t bytes) {
-  void* p = ::operator new(bytes, kAlignment, std::nothrow);
+  std::size_t whole = bytes + kAlignment;
+  const bool huge = bytes >= kHugeFrom;
+  if (huge) whole = (whole + kHugePage - 1) / kHugePage * kHugePage;
+  const std::align_val_t alignment{huge ? kHugePage : kAlignment};
+  void* p = whole > bytes ? ::operator new(whole, alignment, std::nothrow) : nullptr;
   if (!p)
     throw Error(Status::OutOfMemory, "no host memory for " + std::to_string(bytes) + " bytes");
-  return p;
+  if (huge) madvise(p, whole, MADV_HUGEPAGE);  // where the system has none, the others will do
+  new (p) Header{alignment};
+  return static_cast<std::byte*>(p) + kAlignment;
 }
 
-void Queue::deallocate(void* p) noexcept { ::operator delete(p, kAlignment); }
+void Queue::deallocate(void* p) noexcept {
+  if (!p) return;
+  void* const whole = static_cast<std::byte*>(p) - kAlignment;
+  ::operator delete(whole, static_cast<const Header*>(whole)->alignment);
+}
 
 std::size_t Queue::memory_free() const { return host_memory().available; }
 

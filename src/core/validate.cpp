@@ -146,6 +146,10 @@ void check_input(std::string_view operation, const Stored& c_shape, const Output
     return e.end() + std::uintptr_t((batch - 1) * step);
   };
   if (reach(c_first, c_step) <= x_first.begin || reach(x_first, x_step) <= c_first.begin) return;
+  // In place and apart from one another: matrix i meets matrix i only.
+  if (in_place && c_step == x_step && c_first.begin == x_first.begin &&
+      c_first.begin + std::uintptr_t(c_step) >= std::max(c_first.end(), x_first.end()))
+    return;
   for (std::int64_t i = 0; i < batch; ++i) {
     const Extent c = extent_of(c_shape, C, i, c_size);
     // Only the matrices of X whose addresses reach into those of C's matrix i.
