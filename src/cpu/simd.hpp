@@ -5,7 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 #include "mblas/types.hpp"
 
@@ -40,6 +45,71 @@ MBLAS_INLINE V load(const void* p) {
 template <class V>
 MBLAS_INLINE void store(void* p, const V& v) {
   __builtin_memcpy(p, &v, sizeof v);
+}
+
+/// The first `count` lanes of a vector of 4- or 8-byte lanes; the others are zero, and their memory
+/// is not touched.
+template <class V>
+MBLAS_INLINE V load_first(const void* p, int count) {
+  using Lane = std::remove_cvref_t<decltype(V{}[0])>;
+#if defined(__AVX512F__)
+  if constexpr (sizeof(Lane) == 4)
+    return __builtin_bit_cast(V, _mm512_maskz_loadu_epi32(__mmask16((1u << count) - 1u), p));
+  else
+    return __builtin_bit_cast(V, _mm512_maskz_loadu_epi64(__mmask8((1u << count) - 1u), p));
+#elif defined(__AVX2__)
+  if constexpr (sizeof(Lane) == 4) {
+    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return __builtin_bit_cast(
+        V, _mm256_maskload_epi32(static_cast<const int*>(p),
+                                 _mm256_cmpgt_epi32(_mm256_set1_epi32(count), lanes)));
+  } else {
+    const __m256i lanes = _mm256_setr_epi64x(0, 1, 2, 3);
+    return __builtin_bit_cast(
+        V, _mm256_maskload_epi64(static_cast<const long long*>(p),
+                                 _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), lanes)));
+  }
+#else
+  V v{};
+  for (int i = 0; i < int(sizeof(V) / sizeof(Lane)); ++i)
+    if (i < count) v[i] = static_cast<const Lane*>(p)[i];
+  return v;
+#endif
+}
+template <class V>
+MBLAS_INLINE void store_first(void* p, const V& v, int count) {
+  using Lane = std::remove_cvref_t<decltype(V{}[0])>;
+#if defined(__AVX512F__)
+  const __m512i bits = __builtin_bit_cast(__m512i, v);
+  if constexpr (sizeof(Lane) == 4)
+    _mm512_mask_storeu_epi32(p, __mmask16((1u << count) - 1u), bits);
+  else
+    _mm512_mask_storeu_epi64(p, __mmask8((1u << count) - 1u), bits);
+#elif defined(__AVX2__)
+  // Masked stores take some CPUs tens of cycles.
+  const __m256i bits = __builtin_bit_cast(__m256i, v);
+  const int bytes = count * int(sizeof(Lane));
+  auto* to = static_cast<char*>(p);
+  if (bytes >= 32) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), bits);
+    return;
+  }
+  __m128i rest = _mm256_castsi256_si128(bits);
+  if (bytes & 16) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), rest);
+    rest = _mm256_extracti128_si256(bits, 1);
+    to += 16;
+  }
+  if (bytes & 8) {
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to), rest);
+    rest = _mm_unpackhi_epi64(rest, rest);
+    to += 8;
+  }
+  if (bytes & 4) _mm_storeu_si32(to, rest);
+#else
+  for (int i = 0; i < int(sizeof(V) / sizeof(Lane)); ++i)
+    if (i < count) static_cast<Lane*>(p)[i] = v[i];
+#endif
 }
 
 MBLAS_INLINE std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
@@ -88,8 +158,10 @@ MBLAS_INLINE void narrow(half* p, float f) {
   p->bits = std::uint16_t(bits | ((x >> 16) & 0x8000u));
 }
 
-// Transposes of square blocks that fill 16-byte registers. Interleaving row i with row i + N/2 is
-// one step of the perfect shuffle of the block's elements; log2 N steps transpose it.
+// Transposes of blocks in registers. Within 16 bytes: interleaving row i with row i + N/2 is one
+// step of the perfect shuffle of N×N elements; log2 N steps transpose them. Wider vectors do so to
+// all their 16-byte lanes at once; which rows and columns the lanes stand for is up to the loads
+// and stores around it.
 
 template <int Size>
 struct Bits;
@@ -109,62 +181,170 @@ template <>
 struct Bits<8> {
   using type = std::uint64_t;
 };
+template <>
+struct Bits<16> {
+  using type = std::uint64_t;
+};
 
-template <class V, int... I>
-MBLAS_INLINE void interleave(const V& a, const V& b, V& low, V& high,
-                             std::integer_sequence<int, I...>) {
-  constexpr int n = sizeof...(I);
-  low = __builtin_shufflevector(a, b, (I / 2 + I % 2 * n)...);
-  high = __builtin_shufflevector(a, b, (n / 2 + I / 2 + I % 2 * n)...);
-}
-
-/// Rows of the block: elements in 16 bytes.
+/// Elements in a lane: rows and columns of the blocks that lanes transpose.
 template <int Size>
 inline constexpr int kBlock = 16 / Size;
 
-template <int Size>
-MBLAS_INLINE void transpose_registers(const std::byte* src, std::int64_t src_pitch, std::byte* dst,
-                                      std::int64_t dst_pitch) {
-  if constexpr (Size == 16) {
-    __builtin_memcpy(dst, src, 16);
-  } else {
-    constexpr int n = kBlock<Size>;
-    using V = Vector<typename Bits<Size>::type, 16>;
-    V v[n], w[n];
-#pragma GCC unroll 16
-    for (int i = 0; i < n; ++i) v[i] = load<V>(src + i * src_pitch);
+/// Element e of the lanes of a and b interleaved, the lower (Half 0) or upper half of each.
+template <int Lane, int Half>
+constexpr int interleaved(int e, int n) {
+  const int in_lane = e % Lane;
+  return e - in_lane + Half * (Lane / 2) + in_lane / 2 + in_lane % 2 * n;
+}
+template <int Lane, class V, int... E>
+MBLAS_INLINE void interleave(const V& a, const V& b, V& low, V& high,
+                             std::integer_sequence<int, E...>) {
+  constexpr int n = sizeof...(E);
+  low = __builtin_shufflevector(a, b, interleaved<Lane, 0>(E, n)...);
+  high = __builtin_shufflevector(a, b, interleaved<Lane, 1>(E, n)...);
+}
+
+/// Lane l of v[i] becomes column i of what the lanes l of v[0 … n) were the rows of.
+template <int Size, class V>
+MBLAS_INLINE void transpose_lanes(V* v) {
+  constexpr int n = kBlock<Size>;
+  if constexpr (n > 1) {
+    V w[n];
 #pragma GCC unroll 4
     for (int step = 1; step < n; step *= 2) {
 #pragma GCC unroll 8
       for (int i = 0; i < n / 2; ++i)
-        interleave(v[i], v[i + n / 2], w[2 * i], w[2 * i + 1],
-                   std::make_integer_sequence<int, n>());
+        interleave<n>(v[i], v[i + n / 2], w[2 * i], w[2 * i + 1],
+                      std::make_integer_sequence<int, int(sizeof(V)) / Size>());
 #pragma GCC unroll 16
       for (int i = 0; i < n; ++i) v[i] = w[i];
     }
-#pragma GCC unroll 16
-    for (int i = 0; i < n; ++i) store(dst + i * dst_pitch, v[i]);
   }
+}
+
+/// Rows and columns of the largest block: vectors of a row each where all of them fit the
+/// registers.
+template <int Size, int Bytes = kVectorBytes>
+inline constexpr int kSquare = Bytes / Size;
+
+/// dst (Bytes / Size squared) = transpose of src, through vectors of Bytes.
+template <int Size, int Bytes = kVectorBytes>
+MBLAS_INLINE void transpose_square(const std::byte* src, std::int64_t src_pitch, std::byte* dst,
+                                   std::int64_t dst_pitch) {
+  constexpr int n = kBlock<Size>, lanes = Bytes / 16, side = n * lanes;
+  using V = Vector<typename Bits<Size>::type, Bytes>;
+  V v[side];
+#pragma GCC unroll 64
+  for (int i = 0; i < side; ++i) v[i] = load<V>(src + i * src_pitch);
+#pragma GCC unroll 4
+  for (int g = 0; g < lanes; ++g) transpose_lanes<Size>(v + g * n);
+  // Now lane l of v[g n + i] is group g of the rows of column l n + i.
+  using Q = Vector<std::uint64_t, Bytes>;
+#pragma GCC unroll 16
+  for (int i = 0; i < n; ++i) {
+    const auto column = [&](int l, const Q& x) __attribute__((always_inline)) {
+      store(dst + (l * n + i) * dst_pitch, x);
+    };
+    if constexpr (lanes == 1) {
+      column(0, __builtin_bit_cast(Q, v[i]));
+    } else if constexpr (lanes == 2) {
+      const Q a = __builtin_bit_cast(Q, v[i]), b = __builtin_bit_cast(Q, v[n + i]);
+      column(0, __builtin_shufflevector(a, b, 0, 1, 4, 5));
+      column(1, __builtin_shufflevector(a, b, 2, 3, 6, 7));
+    } else {
+      const Q a = __builtin_bit_cast(Q, v[i]), b = __builtin_bit_cast(Q, v[n + i]);
+      const Q c = __builtin_bit_cast(Q, v[2 * n + i]), d = __builtin_bit_cast(Q, v[3 * n + i]);
+      const Q ab01 = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11);
+      const Q ab23 = __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+      const Q cd01 = __builtin_shufflevector(c, d, 0, 1, 2, 3, 8, 9, 10, 11);
+      const Q cd23 = __builtin_shufflevector(c, d, 4, 5, 6, 7, 12, 13, 14, 15);
+      column(0, __builtin_shufflevector(ab01, cd01, 0, 1, 4, 5, 8, 9, 12, 13));
+      column(1, __builtin_shufflevector(ab01, cd01, 2, 3, 6, 7, 10, 11, 14, 15));
+      column(2, __builtin_shufflevector(ab23, cd23, 0, 1, 4, 5, 8, 9, 12, 13));
+      column(3, __builtin_shufflevector(ab23, cd23, 2, 3, 6, 7, 10, 11, 14, 15));
+    }
+  }
+}
+
+/// Four, two or one 16-byte pieces `stride` apart, in the lanes of a vector.
+template <class V>
+MBLAS_INLINE V load_lanes(const std::byte* p, [[maybe_unused]] std::int64_t stride) {
+#if defined(__AVX512F__)
+  const auto piece = [ p, stride ](int l) __attribute__((always_inline)) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + l * stride));
+  };
+  const __m512i low = _mm512_inserti32x4(_mm512_castsi128_si512(piece(0)), piece(1), 1);
+  return __builtin_bit_cast(V,
+                            _mm512_inserti32x4(_mm512_inserti32x4(low, piece(2), 2), piece(3), 3));
+#elif defined(__AVX2__)
+  const auto piece = [ p, stride ](int l) __attribute__((always_inline)) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + l * stride));
+  };
+  return __builtin_bit_cast(V,
+                            _mm256_inserti128_si256(_mm256_castsi128_si256(piece(0)), piece(1), 1));
+#else
+  return load<V>(p);
+#endif
+}
+
+/// dst (16 / Size rows of a vector) = transpose of src, for elements that are too small for
+/// transpose_square: as many groups of rows as a vector has lanes.
+template <int Size>
+MBLAS_INLINE void transpose_tall(const std::byte* src, std::int64_t src_pitch, std::byte* dst,
+                                 std::int64_t dst_pitch) {
+  constexpr int n = kBlock<Size>;
+  using V = Vector<typename Bits<Size>::type>;
+  V v[n];
+#pragma GCC unroll 16
+  for (int i = 0; i < n; ++i) v[i] = load_lanes<V>(src + i * src_pitch, n * src_pitch);
+  transpose_lanes<Size>(v);
+#pragma GCC unroll 16
+  for (int i = 0; i < n; ++i) store(dst + i * dst_pitch, v[i]);
+}
+
+/// Rows of the tiles that transpose_tile transposes, a vector's worth, and their columns.
+template <int Size>
+inline constexpr int kTileRows = kSquare<Size>;
+template <int Size>
+inline constexpr int kTileCols = Size >= 4 ? kSquare<Size> : kBlock<Size>;
+
+template <int Size>
+MBLAS_INLINE void transpose_tile(const std::byte* src, std::int64_t src_pitch, std::byte* dst,
+                                 std::int64_t dst_pitch) {
+  if constexpr (Size >= 4)
+    transpose_square<Size>(src, src_pitch, dst, dst_pitch);
+  else
+    transpose_tall<Size>(src, src_pitch, dst, dst_pitch);
 }
 
 /// dst (cols×rows) = transpose of src (rows×cols), of a size that the first-level cache holds.
 template <int Size>
 void transpose_block(const std::byte* src, std::int64_t src_pitch, std::byte* dst,
                      std::int64_t dst_pitch, std::int64_t rows, std::int64_t cols) {
-  constexpr int n = kBlock<Size>;
-  const std::int64_t whole_rows = rows / n * n, whole_cols = cols / n * n;
-  const auto move = [&](std::int64_t i, std::int64_t j) {
-    __builtin_memcpy(dst + j * dst_pitch + i * Size, src + i * src_pitch + j * Size, Size);
+  constexpr int n = kBlock<Size>, tile_rows = kTileRows<Size>, tile_cols = kTileCols<Size>;
+  const auto from = [&](std::int64_t i, std::int64_t j) { return src + i * src_pitch + j * Size; };
+  const auto to = [&](std::int64_t i, std::int64_t j) { return dst + j * dst_pitch + i * Size; };
+  // Elements [i0, rows) of columns [j0, j1), in 16-byte blocks as far as those reach.
+  const auto rest = [&](std::int64_t i0, std::int64_t j0, std::int64_t j1) {
+    std::int64_t j = j0;
+    for (; j + n <= j1; j += n) {
+      std::int64_t i = i0;
+      for (; i + n <= rows; i += n)
+        transpose_square<Size, 16>(from(i, j), src_pitch, to(i, j), dst_pitch);
+      for (std::int64_t jj = j; jj < j + n; ++jj)
+        for (std::int64_t ii = i; ii < rows; ++ii) __builtin_memcpy(to(ii, jj), from(ii, jj), Size);
+    }
+    for (; j < j1; ++j)
+      for (std::int64_t i = i0; i < rows; ++i) __builtin_memcpy(to(i, j), from(i, j), Size);
   };
-  for (std::int64_t j = 0; j < whole_cols; j += n) {
-    for (std::int64_t i = 0; i < whole_rows; i += n)
-      transpose_registers<Size>(src + i * src_pitch + j * Size, src_pitch,
-                                dst + j * dst_pitch + i * Size, dst_pitch);
-    for (std::int64_t jj = j; jj < j + n; ++jj)
-      for (std::int64_t i = whole_rows; i < rows; ++i) move(i, jj);
+  std::int64_t j = 0;
+  for (; j + tile_cols <= cols; j += tile_cols) {
+    std::int64_t i = 0;
+    for (; i + tile_rows <= rows; i += tile_rows)
+      transpose_tile<Size>(from(i, j), src_pitch, to(i, j), dst_pitch);
+    rest(i, j, j + tile_cols);
   }
-  for (std::int64_t j = whole_cols; j < cols; ++j)
-    for (std::int64_t i = 0; i < rows; ++i) move(i, j);
+  rest(0, j, cols);
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
 // A block of C = alpha op(A) + beta op(B).
 //
-// Limited by memory. Operands that are not transposed stream by rows. A transposed one is read in
-// kSide×kSide squares that pass through a buffer in the first-level cache, transposed in registers,
-// so that every cache line is fetched once.
+// Limited by memory. Operands that are not transposed stream by rows. A transposed one passes,
+// transposed in registers, through a buffer: where the caller gives one in the second-level cache,
+// in strips of rows of the block's width, which hardware prefetches; else in kSide×kSide squares
+// that the first level holds. C goes past the caches by way of a row in the first level.
 #include "cpu/isa.hpp"
 #include "cpu/simd.hpp"
+#include "cpu/transpose/stream.hpp"
 
 namespace mblas::cpu::MBLAS_ISA {
 namespace {
@@ -77,54 +79,91 @@ void row_of_one(const typename K::T* a, const Term<typename K::Real>& alpha, typ
   }
 }
 
-/// op(X) of a square of C: in place, or transposed into a buffer.
+/// op(X) of a part of C: in place, or transposed into a buffer.
 template <class K>
-struct Square {
+struct Part {
   const typename K::T* data;
   std::int64_t ld;  // elements
 };
 template <class K>
-MBLAS_INLINE Square<K> square_of(const void* X, std::int64_t ld, bool transposed, std::int64_t i,
-                                 std::int64_t j, std::int64_t rows, std::int64_t cols,
-                                 typename K::T* buffer) {
+MBLAS_INLINE Part<K> part_of(const void* X, std::int64_t ld, bool transposed, std::int64_t i,
+                             std::int64_t j, std::int64_t rows, std::int64_t cols,
+                             typename K::T* buffer, std::int64_t buffer_ld) {
   using T = typename K::T;
   const auto* x = static_cast<const T*>(X);
   if (!X || !transposed) return {X ? x + (i * ld + j) * K::kParts : x, ld};
-  transpose_block<K::kSize>(reinterpret_cast<const std::byte*>(x + (j * ld + i) * K::kParts),
-                            ld * K::kSize, reinterpret_cast<std::byte*>(buffer), kSide * K::kSize,
-                            cols, rows);
-  return {buffer, kSide};
+  // Strips of rows of X, which are columns of C.
+  constexpr std::int64_t strip = K::kSize == 2 ? 32 : 16;
+  for (std::int64_t c = 0; c < cols; c += strip)
+    transpose_block<K::kSize>(
+        reinterpret_cast<const std::byte*>(x + ((j + c) * ld + i) * K::kParts), ld * K::kSize,
+        reinterpret_cast<std::byte*>(buffer + c * K::kParts), buffer_ld * K::kSize,
+        smaller(strip, cols - c), rows);
+  return {buffer, buffer_ld};
+}
+
+/// A term of a row, and where it is from.
+template <class K>
+struct RowTerm {
+  const typename K::T* x;
+  Term<typename K::Real> scalar;
+};
+
+/// `n` elements of C from those of A and B, which may be absent.
+template <class K>
+void row_of(const RowTerm<K>& a, const RowTerm<K>& b, typename K::T* c, std::int64_t n) {
+  if (a.x && b.x)
+    row_of_two<K>(a.x, a.scalar, b.x, b.scalar, c, n);
+  else if (a.x)
+    row_of_one<K>(a.x, a.scalar, c, n);
+  else if (b.x)
+    row_of_one<K>(b.x, b.scalar, c, n);
+  else
+    __builtin_memset(static_cast<void*>(c), 0, std::size_t(n * K::kSize));
 }
 
 template <class K>
 void run_block(const GeamBlock& g) {
   using T = typename K::T;
   using Real = typename K::Real;
-  alignas(64) T a_buffer[kSide * kSide * K::kParts], b_buffer[kSide * kSide * K::kParts];
+  alignas(64) T squares[2][kSide * kSide * K::kParts];
+  constexpr std::int64_t line = 2048 / K::kSize;  // elements of C that are streamed at a time
+  const bool transposed = (g.A && g.trans_a) || (g.B && g.trans_b);
+  const std::int64_t side = g.buffer ? kGeamSide / K::kSize : kSide;
+  // With a line between the rows, so that they do not share sets of the caches.
+  const std::int64_t buffer_ld = g.buffer ? side + 64 / K::kSize : side;
+  T* const a_buffer = g.buffer ? reinterpret_cast<T*>(g.buffer) : squares[0];
+  T* const b_buffer = g.buffer ? reinterpret_cast<T*>(g.buffer + kGeamBuffer) : squares[1];
   const Term<Real> alpha{Real(g.alpha.re), Real(g.alpha.im), Real(g.conj_a ? -1 : 1)};
   const Term<Real> beta{Real(g.beta.re), Real(g.beta.im), Real(g.conj_b ? -1 : 1)};
-  const bool squares = (g.A && g.trans_a) || (g.B && g.trans_b);
-  const std::int64_t width = squares ? kSide : g.n;
-  for (std::int64_t i0 = 0; i0 < g.m; i0 += kSide) {
-    const std::int64_t rows = smaller(kSide, g.m - i0);
+  const std::int64_t width = transposed ? side : g.n;
+  for (std::int64_t i0 = 0; i0 < g.m; i0 += side) {
+    const std::int64_t rows = smaller(side, g.m - i0);
     for (std::int64_t j0 = 0; j0 < g.n; j0 += width) {
       const std::int64_t cols = smaller(width, g.n - j0);
-      const auto a = square_of<K>(g.A, g.lda, g.trans_a, i0, j0, rows, cols, a_buffer);
-      const auto b = square_of<K>(g.B, g.ldb, g.trans_b, i0, j0, rows, cols, b_buffer);
+      const auto a = part_of<K>(g.A, g.lda, g.trans_a, i0, j0, rows, cols, a_buffer, buffer_ld);
+      const auto b = part_of<K>(g.B, g.ldb, g.trans_b, i0, j0, rows, cols, b_buffer, buffer_ld);
       for (std::int64_t i = 0; i < rows; ++i) {
         T* c = static_cast<T*>(g.C) + ((i0 + i) * g.ldc + j0) * K::kParts;
-        if (g.A && g.B)
-          row_of_two<K>(a.data + i * a.ld * K::kParts, alpha, b.data + i * b.ld * K::kParts, beta,
-                        c, cols);
-        else if (g.A)
-          row_of_one<K>(a.data + i * a.ld * K::kParts, alpha, c, cols);
-        else if (g.B)
-          row_of_one<K>(b.data + i * b.ld * K::kParts, beta, c, cols);
-        else
-          __builtin_memset(static_cast<void*>(c), 0, std::size_t(cols * K::kSize));
+        RowTerm<K> x{g.A ? a.data + i * a.ld * K::kParts : nullptr, alpha};
+        RowTerm<K> y{g.B ? b.data + i * b.ld * K::kParts : nullptr, beta};
+        if (!g.stream) {
+          row_of<K>(x, y, c, cols);
+          continue;
+        }
+        alignas(64) T row[line * K::kParts];
+        for (std::int64_t j = 0; j < cols; j += line) {
+          const std::int64_t n = smaller(line, cols - j);
+          row_of<K>(x, y, row, n);
+          stream_copy(reinterpret_cast<std::byte*>(c + j * K::kParts),
+                      reinterpret_cast<const std::byte*>(row), n * K::kSize);
+          if (x.x) x.x += n * K::kParts;
+          if (y.x) y.x += n * K::kParts;
+        }
       }
     }
   }
+  if (g.stream) stream_fence();
 }
 
 }  // namespace

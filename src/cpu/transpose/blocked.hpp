@@ -20,4 +20,7 @@ inline TransposeBlock transpose_block(int size) {
 /// A batch of matrices: matrix b of A is read, that of B written.
 void transpose_batch(const TransposeArgs& args, int threads);
 
+/// The same past the caches; `buffers` has kStreamBuffer bytes a thread.
+void transpose_streams(const TransposeArgs& args, std::byte* buffers, int threads);
+
 }  // namespace mblas::cpu

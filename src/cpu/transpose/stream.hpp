@@ -1,0 +1,73 @@
+// Stores past the caches, for files that are compiled once per instruction set; elsewhere than on
+// x86 they are ordinary stores.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cpu/simd.hpp"
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+namespace mblas::cpu::MBLAS_ISA {
+namespace {
+
+inline constexpr std::int64_t kLine = 64;
+
+/// A cache line from `src` to `dst`, which is aligned to it.
+MBLAS_INLINE void stream_line(std::byte* dst, const std::byte* src) {
+#if defined(__AVX512F__)
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(dst), load<__m512i>(src));
+#elif defined(__AVX2__)
+  const __m256i a = load<__m256i>(src), b = load<__m256i>(src + 32);
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(dst), a);
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(dst + 32), b);
+#elif defined(__SSE2__)
+  const __m128i a = load<__m128i>(src), b = load<__m128i>(src + 16);
+  const __m128i c = load<__m128i>(src + 32), d = load<__m128i>(src + 48);
+  _mm_stream_si128(reinterpret_cast<__m128i*>(dst), a);
+  _mm_stream_si128(reinterpret_cast<__m128i*>(dst + 16), b);
+  _mm_stream_si128(reinterpret_cast<__m128i*>(dst + 32), c);
+  _mm_stream_si128(reinterpret_cast<__m128i*>(dst + 48), d);
+#else
+  __builtin_memcpy(dst, src, kLine);
+#endif
+}
+
+/// Orders streamed lines before what follows.
+MBLAS_INLINE void stream_fence() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+
+/// Bytes from the last line boundary to `p`.
+MBLAS_INLINE std::int64_t line_offset(const void* p) {
+  return std::int64_t(reinterpret_cast<std::uintptr_t>(p) % kLine);
+}
+
+/// Fewer than a line.
+MBLAS_INLINE void copy_part(std::byte* dst, const std::byte* src, std::int64_t bytes) {
+  if (bytes & 32) __builtin_memcpy(dst, src, 32), dst += 32, src += 32;
+  if (bytes & 16) __builtin_memcpy(dst, src, 16), dst += 16, src += 16;
+  if (bytes & 8) __builtin_memcpy(dst, src, 8), dst += 8, src += 8;
+  if (bytes & 4) __builtin_memcpy(dst, src, 4), dst += 4, src += 4;
+  if (bytes & 2) __builtin_memcpy(dst, src, 2), dst += 2, src += 2;
+  if (bytes & 1) *dst = *src;
+}
+
+/// `bytes` from `src`: whole lines past the caches, what is before and after them through.
+MBLAS_INLINE void stream_copy(std::byte* dst, const std::byte* src, std::int64_t bytes) {
+  if (const std::int64_t before = (kLine - line_offset(dst)) % kLine; before > 0) {
+    const std::int64_t head = smaller(before, bytes);
+    copy_part(dst, src, head);
+    dst += head, src += head, bytes -= head;
+  }
+  for (; bytes >= kLine; dst += kLine, src += kLine, bytes -= kLine) stream_line(dst, src);
+  copy_part(dst, src, bytes);
+}
+
+}  // namespace
+}  // namespace mblas::cpu::MBLAS_ISA
