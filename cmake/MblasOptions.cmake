@@ -7,6 +7,8 @@ option(MBLAS_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(MBLAS_BUILD_CLI "Build the mblas command" ${PROJECT_IS_TOP_LEVEL})
 option(MBLAS_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
 option(MBLAS_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
+set(MBLAS_EIGEN_FLAGS "" CACHE STRING
+    "Compiler flags of the eigen backend, e.g. -march=native to race it on the machine that builds it")
 set(MBLAS_SANITIZE "" CACHE STRING "Sanitizers for host code, e.g. address,undefined")
 
 find_package(Threads REQUIRED)

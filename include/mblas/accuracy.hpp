@@ -60,13 +60,15 @@ constexpr double gamma(double n, double u) {
 /// adds its rounding; results near zero add the spacing of the subnormals, once an operation.
 ///
 /// TF32: both operands are rounded to 11 significant bits first, and the tensor cores add with
-/// truncation.
+/// truncation. BF16x6: γ(k + 4), as the products of the smallest planes are left out and those of
+/// the others are added up.
 constexpr double gemm_bound(DType in, DType out, std::int64_t k, double magnitude, double value,
                             Compute compute = Compute::Default) {
   const DType acc = accumulator_of(in);
   double u = unit_roundoff(acc) * (is_complex(acc) ? 2.8284271247461903 : 1.0);
   if (compute == Compute::TF32) u *= 2;
-  double bound = gamma(double(k + 2), u) * magnitude;
+  const std::int64_t terms = k + (compute == Compute::BF16x6 ? 4 : 2);
+  double bound = gamma(double(terms), u) * magnitude;
   if (compute == Compute::TF32) bound += (0x1p-10 + 0x1p-22) * magnitude;
   bound += double(2 * k + 4) * smallest_positive(acc);
   if (unit_roundoff(out) > unit_roundoff(acc))

@@ -8,32 +8,39 @@
 namespace mblas::cpu {
 namespace {
 
-#define MBLAS_ISA_ROW(isa, title, supported)                                            \
-  {                                                                                     \
-#isa, title, supported, isa::gemm_kernels, isa::geam_blocks, isa::transpose_blocks, \
-        isa::gf256_columns                                                              \
+#ifdef MBLAS_HAVE_ISA_AVX512
+bool has_avx512() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+}
+#endif
+
+#define MBLAS_ISA_ROW(name, isa, title, supported, ...)                             \
+  {                                                                                 \
+    name, title, supported, isa::gemm_kernels, isa::gemm_panels, isa::gemv_kernels, \
+        isa::geam_blocks, isa::transpose_blocks, isa::transpose_panels,             \
+        isa::gf256_columns __VA_OPT__(, ) __VA_ARGS__                               \
   }
 
 /// Best first.
 const CpuIsa kIsas[] = {
+#if defined(MBLAS_HAVE_AMX) && defined(MBLAS_HAVE_ISA_AVX512)
+    MBLAS_ISA_ROW(
+        "amx", avx512, "AVX-512 and AMX", [] { return has_avx512() && amx_permitted(); },
+        amx::gemm_kernels),
+#endif
 #ifdef MBLAS_HAVE_ISA_AVX512
-    MBLAS_ISA_ROW(avx512, "AVX-512",
-                  [] {
-                    return __builtin_cpu_supports("avx512f") &&
-                           __builtin_cpu_supports("avx512bw") &&
-                           __builtin_cpu_supports("avx512dq") &&
-                           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma") &&
-                           __builtin_cpu_supports("f16c");
-                  }),
+    MBLAS_ISA_ROW("avx512", avx512, "AVX-512", has_avx512),
 #endif
 #ifdef MBLAS_HAVE_ISA_AVX2
-    MBLAS_ISA_ROW(avx2, "AVX2",
+    MBLAS_ISA_ROW("avx2", avx2, "AVX2",
                   [] {
                     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                            __builtin_cpu_supports("f16c");
                   }),
 #endif
-    MBLAS_ISA_ROW(generic, "generic", [] { return true; }),
+    MBLAS_ISA_ROW("generic", generic, "generic", [] { return true; }),
 };
 #undef MBLAS_ISA_ROW
 

@@ -13,6 +13,7 @@
 #include <span>
 #include <string_view>
 
+#include "cpu/gemm/amx.hpp"
 #include "mblas/backend.hpp"
 #include "mblas/types.hpp"
 
@@ -42,7 +43,56 @@ struct GemmTileKernel {
   void (*run)(const GemmTile& tile, std::byte* workspace);
 };
 
-/// A block of C = alpha op(A) + beta op(B): m×n of C. A or B null: its term is absent.
+/// Stack that GemmPanels::small packs an operand into.
+inline constexpr std::int64_t kSmallBytes = 32 << 10;
+/// Multiply-adds up to which packing does not pay.
+inline constexpr std::int64_t kSmallWork = 72 * 72 * 72;
+
+/// Between the rows of a copied slice, so that they do not all fall into the same cache sets.
+inline constexpr std::int64_t kSlicePad = 64;
+
+/// Products of one of the types f32 … cf64 as one thread computes them. Strides in elements.
+struct GemmPanels {
+  DType type;
+  int mr, nr;  ///< rows and columns of C that the largest microkernel keeps in registers
+  int size;    ///< bytes of an element
+  /// A tile whose B has contiguous rows in panels of nr columns, panel j * b_panel elements after
+  /// the first for columns from j. All panels pass by a slice of A, which is copied to `slice`
+  /// first, unless that is null: mr rows of k elements and kSlicePad bytes.
+  void (*block_rows)(const GemmTile& tile, std::int64_t b_panel, std::byte* slice);
+  /// The same with all slices of A passing by a panel of B. `sliced`: A is as pack_a left it where
+  /// its rows are not contiguous.
+  void (*block_panels)(const GemmTile& tile, std::int64_t b_panel, bool sliced);
+  /// m rows, `depth` deep: to rows of packed_row elements where a_col is 1, else to slices.
+  void (*pack_a)(void* to, const void* from, std::int64_t a_row, std::int64_t a_col, std::int64_t m,
+                 std::int64_t depth, std::int64_t packed_row);
+  /// Panels [depth][nr] of `cols` columns, filled up with zeros.
+  void (*pack_b)(void* to, const void* from, std::int64_t b_row, std::int64_t b_col,
+                 std::int64_t depth, std::int64_t cols);
+  /// `count` tiles one after the other, without workspace; B must have contiguous rows or fit
+  /// kSmallBytes when packed.
+  void (*small)(const GemmTile& first, std::int64_t count, std::int64_t stride_a,
+                std::int64_t stride_b, std::int64_t stride_c);
+};
+
+/// A part of a matrix times a vector: M is rows×cols, x and y are contiguous.
+struct GemvPart {
+  const void* M;
+  std::int64_t ld, rows, cols;
+  const void* x;
+  void* y;
+};
+
+/// y = M x by dot products along the rows; y = Mᵀ x by adding rows up.
+struct GemvKernels {
+  void (*dot)(const GemvPart&);
+  void (*add)(const GemvPart&);
+};
+
+/// A block of C = alpha op(A) + beta op(B): m×n of C. A or B null: its term is absent. Transposed
+/// operands pass through `buffer`, 64-byte aligned and kGeamBuffer bytes each, m and n then being
+/// at most kGeamSide bytes; without it, through small squares. `stream`: C is written past the
+/// caches.
 struct GeamBlock {
   const void* A;
   std::int64_t lda;
@@ -54,13 +104,31 @@ struct GeamBlock {
   std::int64_t ldc;
   std::int64_t m, n;
   Scalar alpha, beta;
+  std::byte* buffer = nullptr;
+  bool stream = false;
 };
+inline constexpr std::int64_t kGeamSide = 1024;
+inline constexpr std::int64_t kGeamBuffer = (kGeamSide + 64) * (kGeamSide / 2);
 
 using GeamBlockKernel = void (*)(const GeamBlock& block);
 
 /// dst (cols×rows) = transpose of src (rows×cols); pitches in bytes.
 using TransposeBlock = void (*)(const std::byte* src, std::int64_t src_pitch, std::byte* dst,
                                 std::int64_t dst_pitch, std::int64_t rows, std::int64_t cols);
+
+/// The same of matrices that no cache holds: dst is written past them. `count` matrices lie the
+/// strides, in bytes, apart. `buffer`, 64-byte aligned, has kStreamBuffer bytes.
+struct TransposePanel {
+  const std::byte* src;
+  std::int64_t src_pitch;
+  std::byte* dst;
+  std::int64_t dst_pitch;
+  std::int64_t rows, cols;
+  std::byte* buffer;
+  std::int64_t count = 1, src_stride = 0, dst_stride = 0;
+};
+using TransposePanelKernel = void (*)(const TransposePanel& panel);
+inline constexpr std::int64_t kStreamBuffer = 385 << 10;
 
 /// Rows of bytes: `ld` apart, or behind an array of pointers.
 struct Rows {
@@ -85,17 +153,24 @@ struct CpuIsa {
   const char* title;  ///< for people
   bool (*supported)();
   std::span<const GemmTileKernel> gemm;
+  const GemmPanels* panels;         ///< by DType f32 … cf64
+  const GemvKernels* gemv;          ///< by DType f32, f64
   const GeamBlockKernel* geam;      ///< by DType f32 … bf16
   const TransposeBlock* transpose;  ///< by DType, from b1
+  const TransposePanelKernel* transpose_panel;
   void (*gf256)(const Gf256Columns&);
+  std::span<const AmxKernel> amx = {};  ///< products on AMX tiles; empty: none
 };
 
-#define MBLAS_DECLARE_ISA(isa)                     \
-  namespace isa {                                  \
-  extern const GemmTileKernel gemm_kernels[9];     \
-  extern const GeamBlockKernel geam_blocks[6];     \
-  extern const TransposeBlock transpose_blocks[5]; \
-  void gf256_columns(const Gf256Columns&);         \
+#define MBLAS_DECLARE_ISA(isa)                           \
+  namespace isa {                                        \
+  extern const GemmTileKernel gemm_kernels[9];           \
+  extern const GemmPanels gemm_panels[4];                \
+  extern const GemvKernels gemv_kernels[2];              \
+  extern const GeamBlockKernel geam_blocks[6];           \
+  extern const TransposeBlock transpose_blocks[5];       \
+  extern const TransposePanelKernel transpose_panels[5]; \
+  void gf256_columns(const Gf256Columns&);               \
   }
 MBLAS_DECLARE_ISA(generic)
 MBLAS_DECLARE_ISA(avx2)

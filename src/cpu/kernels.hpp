@@ -8,20 +8,55 @@
 
 namespace mblas::cpu {
 
+const char* gemm_small_declines(const GemmArgs& args, const DeviceInfo& device);
+void gemm_small(const GemmArgs& args, Queue& queue);
+bool gemm_small_immediate(const GemmArgs& args);
+const char* gemm_gemv_declines(const GemmArgs& args, const DeviceInfo& device);
+std::size_t gemm_gemv_workspace(const GemmArgs& args, const DeviceInfo& device);
+void gemm_gemv(const GemmArgs& args, Queue& queue);
+const char* gemm_split_declines(const GemmArgs& args, const DeviceInfo& device);
+std::size_t gemm_split_workspace(const GemmArgs& args, const DeviceInfo& device);
+void gemm_split(const GemmArgs& args, Queue& queue);
+const char* gemm_packed_declines(const GemmArgs& args, const DeviceInfo& device);
+std::size_t gemm_packed_workspace(const GemmArgs& args, const DeviceInfo& device);
+void gemm_packed(const GemmArgs& args, Queue& queue);
+const char* gemm_amx_declines(const GemmArgs& args, const DeviceInfo& device);
+const char* gemm_bf16x6_declines(const GemmArgs& args, const DeviceInfo& device);
+std::size_t gemm_amx_workspace(const GemmArgs& args, const DeviceInfo& device);
+void gemm_amx(const GemmArgs& args, Queue& queue);
 std::size_t gemm_blocked_workspace(const GemmArgs& args, const DeviceInfo& device);
 void gemm_blocked(const GemmArgs& args, Queue& queue);
 void gemm_naive(const GemmArgs& args, Queue& queue);
 
+const char* geam_streamed_declines(const GeamArgs& args, const DeviceInfo& device);
+std::size_t geam_streamed_workspace(const GeamArgs& args, const DeviceInfo& device);
+void geam_streamed(const GeamArgs& args, Queue& queue);
 void geam_blocked(const GeamArgs& args, Queue& queue);
 void geam_naive(const GeamArgs& args, Queue& queue);
 
+const char* transpose_cached_declines(const TransposeArgs& args, const DeviceInfo& device);
+void transpose_cached(const TransposeArgs& args, Queue& queue);
+std::size_t transpose_streamed_workspace(const TransposeArgs& args, const DeviceInfo& device);
+void transpose_streamed(const TransposeArgs& args, Queue& queue);
 void transpose_blocked(const TransposeArgs& args, Queue& queue);
 void transpose_naive(const TransposeArgs& args, Queue& queue);
 
+const char* transpose_inplace_streamed_declines(const TransposeInplaceArgs& args,
+                                                const DeviceInfo& device);
+std::size_t transpose_inplace_streamed_workspace(const TransposeInplaceArgs& args,
+                                                 const DeviceInfo& device);
+void transpose_inplace_streamed(const TransposeInplaceArgs& args, Queue& queue);
+const char* transpose_inplace_square_declines(const TransposeInplaceArgs& args,
+                                              const DeviceInfo& device);
 void transpose_inplace_square(const TransposeInplaceArgs& args, Queue& queue);
 std::size_t transpose_inplace_buffered_workspace(const TransposeInplaceArgs& args,
                                                  const DeviceInfo& device);
 void transpose_inplace_buffered(const TransposeInplaceArgs& args, Queue& queue);
+const char* transpose_inplace_chunked_declines(const TransposeInplaceArgs& args,
+                                               const DeviceInfo& device);
+std::size_t transpose_inplace_chunked_workspace(const TransposeInplaceArgs& args,
+                                                const DeviceInfo& device);
+void transpose_inplace_chunked(const TransposeInplaceArgs& args, Queue& queue);
 void transpose_inplace_cycle(const TransposeInplaceArgs& args, Queue& queue);
 
 std::size_t gf256_table_workspace(const Gf256Args& args, const DeviceInfo& device);

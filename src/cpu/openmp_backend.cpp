@@ -13,29 +13,52 @@ namespace {
 
 using cpu::never;
 using cpu::unless_native;
-using cpu::unless_square;
 
 constexpr Kernel<GemmArgs> kGemm[] = {
-    {"blocked", "packed panels in the caches, a vectorised microkernel, all threads", unless_native,
+    {"small", "operands in the first-level cache, read where they lie", cpu::gemm_small_declines,
+     nullptr, cpu::gemm_small, cpu::gemm_small_immediate},
+    {"gemv", "one row or column: the matrix is read once, at memory speed", cpu::gemm_gemv_declines,
+     cpu::gemm_gemv_workspace, cpu::gemm_gemv},
+    {"split", "a small C and a long k: chunks of k in parallel", cpu::gemm_split_declines,
+     cpu::gemm_split_workspace, cpu::gemm_split},
+    {"bf16x6", "float as three bfloat16 planes on AMX tiles, all threads",
+     cpu::gemm_bf16x6_declines, cpu::gemm_amx_workspace, cpu::gemm_amx},
+    {"packed", "five loops around register-blocked microkernels, B packed by all threads",
+     cpu::gemm_packed_declines, cpu::gemm_packed_workspace, cpu::gemm_packed},
+    {"amx", "16-bit floats and int8 on AMX tiles, all threads", cpu::gemm_amx_declines,
+     cpu::gemm_amx_workspace, cpu::gemm_amx},
+    {"blocked", "tiles of packed and converted panels, one thread each", unless_native,
      cpu::gemm_blocked_workspace, cpu::gemm_blocked},
     {"naive", "three loops on one thread", unless_native, nullptr, cpu::gemm_naive},
 };
 
 constexpr Kernel<GeamArgs> kGeam[] = {
-    {"blocked", "transposed operands pass through cache-sized squares, all threads", never, nullptr,
+    {"streamed", "transposed operands pass through the second-level cache, all threads",
+     cpu::geam_streamed_declines, cpu::geam_streamed_workspace, cpu::geam_streamed},
+    {"blocked", "by rows; transposed operands through small squares, all threads", never, nullptr,
      cpu::geam_blocked},
     {"naive", "two loops on one thread", never, nullptr, cpu::geam_naive},
 };
 
 constexpr Kernel<TransposeArgs> kTranspose[] = {
+    {"cached", "operands in the caches: straight through registers", cpu::transpose_cached_declines,
+     nullptr, cpu::transpose_cached},
+    {"streamed", "strips of rows, whole lines written past the caches, all threads", never,
+     cpu::transpose_streamed_workspace, cpu::transpose_streamed},
     {"blocked", "cache-sized blocks, transposed in registers, all threads", never, nullptr,
      cpu::transpose_blocked},
     {"naive", "two loops on one thread", never, nullptr, cpu::transpose_naive},
 };
 
 constexpr Kernel<TransposeInplaceArgs> kTransposeInplace[] = {
-    {"square", "swaps tiles across the diagonal", unless_square, nullptr,
-     cpu::transpose_inplace_square},
+    {"square", "leading dimension kept: swaps tiles across the diagonal, no workspace",
+     cpu::transpose_inplace_square_declines, nullptr, cpu::transpose_inplace_square},
+    {"streamed", "leading dimension kept: swaps blocks across the diagonal past the caches",
+     cpu::transpose_inplace_streamed_declines, cpu::transpose_inplace_streamed_workspace,
+     cpu::transpose_inplace_streamed},
+    {"chunked", "transposes squares in place, then moves their rows along cycles",
+     cpu::transpose_inplace_chunked_declines, cpu::transpose_inplace_chunked_workspace,
+     cpu::transpose_inplace_chunked},
     {"buffered", "any shape, through a buffer of the matrix's size", never,
      cpu::transpose_inplace_buffered_workspace, cpu::transpose_inplace_buffered},
     {"cycle", "any shape, follows the paths of the elements, no workspace", never, nullptr,

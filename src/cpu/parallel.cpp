@@ -79,7 +79,27 @@ int available_cpus() {
 }
 #endif
 
+/// Tells the core that this thread only waits.
+void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
 }  // namespace
+
+void TeamBarrier::wait(int members) {
+  if (members <= 1) return;
+  const unsigned round = round_.load(std::memory_order_acquire);
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == members) {
+    arrived_.store(0, std::memory_order_relaxed);
+    round_.store(round + 1, std::memory_order_release);
+    return;
+  }
+  // Where there are more threads than cores the others need this one's.
+  for (int spins = 0; round_.load(std::memory_order_acquire) == round; ++spins)
+    spins < 4096 ? pause() : std::this_thread::yield();
+}
 
 bool in_forked_child() { return forked_child.load(std::memory_order_relaxed); }
 

@@ -2,6 +2,7 @@
 // std::thread's elsewhere.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <type_traits>
 
@@ -40,6 +41,17 @@ void parallel(int threads, F&& f) {
       [](void* body, int thread, int granted) { (*static_cast<Body*>(body))(thread, granted); },
       const_cast<void*>(static_cast<const void*>(&f)));
 }
+
+/// Where the threads of a part of a team wait for one another.
+class TeamBarrier {
+ public:
+  /// Returns once `members` threads have called it.
+  void wait(int members);
+
+ private:
+  std::atomic<int> arrived_ = 0;
+  std::atomic<unsigned> round_ = 0;
+};
 
 /// The share of thread `thread` of `granted` in [0, count), in whole multiples of `grain`.
 struct Range {

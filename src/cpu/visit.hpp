@@ -101,4 +101,13 @@ S scalar(const Scalar& s) {
     return {static_cast<typename S::value_type>(s.re), static_cast<typename S::value_type>(s.im)};
 }
 
+/// s x; a real s scales the parts, as 0 times an infinite part would make the other one NaN.
+template <class S>
+S scaled(const S& s, const S& x) {
+  if constexpr (requires { s.imag(); })
+    return s.imag() == 0 ? s.real() * x : s * x;
+  else
+    return s * x;
+}
+
 }  // namespace mblas::cpu

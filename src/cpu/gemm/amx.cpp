@@ -1,0 +1,426 @@
+// Products on AMX tiles: bfloat16 and int8 as they are, half and float as sums of bfloat16 planes.
+//
+// Limited by how fast operands reach the tiles (amx_tiles.cpp). So both operands are packed into
+// the order in which the tiles are read: B by all threads together, A by strips of rows, which go
+// to threads. A strip, its share of B and the sums fit the second-level cache a part of the depth
+// at a time.
+//
+// The tile instructions take subnormal numbers for zero and flush subnormal results, and planes of
+// numbers near the largest overflow. Packing therefore notes the least and the largest magnitude of
+// every 32 rows of op(A) and columns of op(B); a square of C where they do not rule that out is
+// computed by the kernel in native arithmetic. Which squares those are depends on the operands
+// alone, and an element's sum on k alone: the bits do not depend on the number of threads.
+#include "cpu/gemm/amx.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cpu/isa.hpp"
+#include "cpu/kernels.hpp"
+#include "cpu/parallel.hpp"
+#include "cpu/tiles.hpp"
+
+namespace mblas::cpu {
+namespace {
+
+constexpr std::int64_t kBudget = 40 << 20;      // bytes that the threads share
+constexpr std::int64_t kStripBytes = 3 << 20;   // of packed rows of A that a thread has at a time
+constexpr std::int64_t kThreadEntry = 3 << 20;  // of a problem that one thread computes
+constexpr std::int64_t kDeepest = 4096;         // elements of depth that are packed at a time
+constexpr double kGrain = 1 << 21;              // bfloat16 multiply-adds that a thread should get
+constexpr std::int64_t kNativeTile = 128;       // largest tile given to the native kernel
+constexpr std::int64_t kLine = 64;
+// In panels and steps. Two panels of bfloat16, kBlockK deep, fit the first-level cache; what a
+// strip needs of both operands for kBlockN panels, and the sums, the second level.
+constexpr std::int64_t kStrip = 8, kBlockN = 16, kBlockK = 8;
+// Where planes of float, by default, beat native arithmetic; from k = 6 on they keep its bound.
+constexpr std::int64_t kLeastSize = 128;
+constexpr double kLeastWork = 192.0 * 192 * 192;
+// From here on the four products of half planes keep the bound of native arithmetic.
+constexpr std::int64_t kLeastHalfDepth = 4;
+
+constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return divide_up(a, b) * b; }
+
+const AmxKernel* kernel_for(const GemmArgs& args) {
+  for (const AmxKernel& kernel : isa().amx)
+    if (kernel.in == args.in && kernel.out == args.out) return &kernel;
+  return nullptr;
+}
+
+const GemmTileKernel& native_for(const GemmArgs& args) {
+  return *std::find_if(isa().gemm.begin(), isa().gemm.end(), [&](const GemmTileKernel& kernel) {
+    return kernel.in == args.in && kernel.out == args.out;
+  });
+}
+
+/// Products of planes that make up one product of elements.
+constexpr int products(int planes) { return planes == 1 ? 1 : planes == 2 ? 4 : 6; }
+
+/// How a call is cut up: parts of C of part_m×part_n for which B is packed, part_k deep, by all
+/// threads; tasks of strip×chunk, each of which one thread computes with A packed on its own,
+/// multiplying block_n columns and block_k of the depth at a time. Sizes in panels and in steps.
+struct Plan {
+  std::int64_t m, n, k;  // of the whole
+  std::int64_t part_m, part_n, part_k;
+  std::int64_t strip, chunk, block_n, block_k;
+  int threads;
+  bool by_entry;  // threads take whole problems of a batch
+  std::int64_t step_bytes;
+  // Workspace: what the threads of a problem share, then that of each thread.
+  std::int64_t packed_b, sums, ranges, shared_bytes;
+  std::int64_t packed_a, block_sums, thread_bytes;
+
+  std::int64_t panel_bytes() const { return part_k * step_bytes; }
+  /// More than one part of the depth: their sums are those of the whole part of C.
+  bool deep() const { return part_k < k; }
+  /// Tasks of a part.
+  Tiling tasks(std::int64_t rows, std::int64_t cols) const { return {rows, cols, 1, strip, chunk}; }
+};
+
+/// Bytes for a tile of the native kernel of up to kNativeTile rows and columns.
+std::int64_t native_bytes(const GemmTileKernel& kernel) {
+  const std::int64_t m = round_up(kNativeTile, kernel.mr), n = round_up(kNativeTile, kernel.nr);
+  return round_up((m * kernel.kc + kernel.kc * n + m * n) * kernel.packed_size, kLine);
+}
+
+void fill_sizes(Plan& p, const GemmArgs& args) {
+  p.strip = std::min({p.part_m, kStrip, std::max<std::int64_t>(1, kStripBytes / p.panel_bytes())});
+  p.chunk = p.part_n;
+  const std::int64_t wanted = p.threads == 1 ? 1 : 2 * p.threads;
+  while (p.tasks(p.part_m, p.part_n).count() < wanted && (p.strip > 2 || p.chunk > 4)) {
+    std::int64_t& longer = p.strip > 2 ? p.strip : p.chunk;
+    longer = divide_up(longer, 2);
+  }
+  p.block_k = std::min<std::int64_t>(p.part_k, kBlockK);
+  const bool cut = !p.deep() && p.block_k < p.part_k;
+  p.block_n = cut ? std::min<std::int64_t>(p.chunk, kBlockN) : p.chunk;
+  p.packed_b = p.part_n * p.panel_bytes();
+  p.sums = p.deep() ? p.part_m * p.part_n * kAmxSums : 0;
+  const std::int64_t count = p.part_n + p.tasks(p.part_m, p.part_n).count() * p.strip;
+  p.ranges = round_up(count * std::int64_t(sizeof(AmxRange)), kLine);
+  p.shared_bytes = p.packed_b + p.sums + p.ranges;
+  p.packed_a = p.strip * p.panel_bytes();
+  const std::int64_t pairs = p.strip * p.block_n;
+  p.block_sums = cut ? pairs * kAmxSums : 0;
+  p.thread_bytes = kAmxSums + p.packed_a + round_up(pairs, kLine) +
+                   std::max(p.block_sums, native_bytes(native_for(args)));
+}
+
+Plan plan(const GemmArgs& args, const AmxKernel& kernel, int num_threads) {
+  Plan p{};
+  p.m = divide_up(args.m, kAmxPanel);
+  p.n = divide_up(args.n, kAmxPanel);
+  p.k = divide_up(args.k, kernel.step);
+  p.step_bytes = std::int64_t(kernel.planes) * kAmxPlaneStep;
+  const double work = double(args.m) * double(args.n) * double(args.k) * products(kernel.planes);
+  p.part_m = p.m;
+  p.part_n = p.n;
+  p.part_k = divide_up(p.k, std::max<std::int64_t>(1, divide_up(args.k, kDeepest)));
+  if (args.batch > 1) {
+    p.threads = 1;
+    fill_sizes(p, args);
+    p.by_entry = p.shared_bytes + p.thread_bytes <= kThreadEntry;
+    if (p.by_entry) {
+      p.threads = int(std::min<std::int64_t>(
+          args.batch, threads_for(double(args.batch) * work, kGrain, num_threads)));
+      return p;
+    }
+  }
+  p.threads = threads_for(work, kGrain, num_threads);
+  std::int64_t cut_m = 1, cut_n = 1;
+  fill_sizes(p, args);
+  for (; p.shared_bytes > kBudget; fill_sizes(p, args)) {
+    if (p.deep() && p.part_m > p.part_n)
+      p.part_m = divide_up(p.m, ++cut_m);
+    else
+      p.part_n = divide_up(p.n, ++cut_n);
+  }
+  return p;
+}
+
+/// Powers of two between which the magnitudes of operands must lie for the tiles to be as good as
+/// native arithmetic.
+struct Limits {
+  int least, most;  // of an operand
+  int least_sum;    // of the least of both: every product of planes is a multiple of a number
+                    // that is not subnormal, and with it every sum
+  int most_sum;     // of the largest of both: no sum overflows
+};
+
+Limits limits_of(const AmxKernel& kernel, std::int64_t k) {
+  const int depth = k > 1 ? std::ilogb(double(k)) + 1 : 0;
+  switch (kernel.planes) {
+    case 1:  // 8 bits each: multiples of 2^-14 of the product of the powers of two
+      return {-126, 127, -112, 125 - depth};
+    case 2:  // of half: any finite number
+      return {-126, 127, -126, 127};
+    default:  // 24 bits each; rounding to a plane goes up to the next power of two
+      return {-103, 126, -80, 124 - depth};
+  }
+}
+
+int exponent(std::uint32_t bits) { return int(bits >> 23) - 127; }
+
+bool native_needed(const AmxRange& a, const AmxRange& b, const Limits& limits) {
+  const int most_a = exponent(a.most), most_b = exponent(b.most);
+  if (most_a > limits.most || most_b > limits.most) return true;
+  if (a.most == 0 || b.most == 0) return false;
+  const int least_a = exponent(a.least), least_b = exponent(b.least);
+  return least_a < limits.least || least_b < limits.least || least_a + least_b < limits.least_sum ||
+         most_a + most_b > limits.most_sum;
+}
+
+AmxRange join(const AmxRange* ranges, std::int64_t count) {
+  AmxRange all;
+  for (std::int64_t i = 0; i < count; ++i) {
+    all.least = std::min(all.least, ranges[i].least);
+    all.most = std::max(all.most, ranges[i].most);
+  }
+  return all;
+}
+
+/// One problem on the `members` threads of a team, of which this is number `index`.
+class Product {
+ public:
+  Product(const GemmArgs& args, const AmxKernel& kernel, const Plan& plan, std::int64_t entry,
+          std::byte* shared, std::byte* own, int index, int members, TeamBarrier* barrier)
+      : args_(args),
+        kernel_(kernel),
+        plan_(plan),
+        limits_(limits_of(kernel, args.k)),
+        a_(strides_of(args.transA, args.A.ld)),
+        b_(strides_of(args.transB, args.B.ld)),
+        A_(static_cast<const std::byte*>(args.A.at(entry, in_size()))),
+        B_(static_cast<const std::byte*>(args.B.at(entry, in_size()))),
+        C_(static_cast<std::byte*>(args.C.at(entry, out_size()))),
+        packed_b_(shared),
+        sums_(packed_b_ + plan.packed_b),
+        ranges_b_(reinterpret_cast<AmxRange*>(sums_ + plan.sums)),
+        ranges_a_(ranges_b_ + plan.part_n),
+        buffer_(own),
+        packed_a_(buffer_ + kAmxSums),
+        skip_(reinterpret_cast<bool*>(packed_a_ + plan.packed_a)),
+        work_(packed_a_ + plan.packed_a + round_up(plan.strip * plan.block_n, kLine)),
+        index_(index),
+        members_(members),
+        barrier_(barrier) {}
+
+  void run() {
+    for (std::int64_t i = 0; i < plan_.m; i += plan_.part_m) {
+      for (std::int64_t j = 0; j < plan_.n; j += plan_.part_n) {
+        for (std::int64_t p = 0; p < plan_.k; p += plan_.part_k) {
+          if (i > 0 || j > 0 || p > 0) wait();  // for those that still read what is packed
+          multiply(i, j, p);
+        }
+      }
+    }
+  }
+
+ private:
+  int in_size() const { return size_of(args_.in); }
+  int out_size() const { return size_of(args_.out); }
+  void wait() const {
+    if (members_ > 1) barrier_->wait(members_);
+  }
+  /// Elements of depth from step p to the end of its part.
+  std::int64_t depth_from(std::int64_t p) const {
+    return std::min(plan_.part_k * kernel_.step, args_.k - p * kernel_.step);
+  }
+  const std::byte* a_at(std::int64_t panel, std::int64_t p) const {
+    return A_ + (panel * kAmxPanel * a_.row + p * kernel_.step * a_.col) * in_size();
+  }
+  const std::byte* b_at(std::int64_t panel, std::int64_t p) const {
+    return B_ + (panel * kAmxPanel * b_.col + p * kernel_.step * b_.row) * in_size();
+  }
+  std::int64_t rows_of(std::int64_t panel, std::int64_t panels) const {
+    return std::min(panels * kAmxPanel, args_.m - panel * kAmxPanel);
+  }
+  std::int64_t cols_of(std::int64_t panel, std::int64_t panels) const {
+    return std::min(panels * kAmxPanel, args_.n - panel * kAmxPanel);
+  }
+
+  /// The part of C from panels i0, j0 on, and of the depth from step p on.
+  void multiply(std::int64_t i0, std::int64_t j0, std::int64_t p) {
+    const std::int64_t rows = std::min(plan_.part_m, plan_.m - i0);
+    const std::int64_t cols = std::min(plan_.part_n, plan_.n - j0);
+    const Range mine = share_of(cols, index_, members_);
+    if (mine.begin < mine.end) {
+      if (p == 0) std::fill(ranges_b_ + mine.begin, ranges_b_ + mine.end, AmxRange{});
+      kernel_.pack_b({b_at(j0 + mine.begin, p), b_.col, b_.row,
+                      cols_of(j0 + mine.begin, mine.end - mine.begin), depth_from(p),
+                      packed_b_ + mine.begin * plan_.panel_bytes(), plan_.panel_bytes(),
+                      ranges_b_ + mine.begin});
+    }
+    wait();
+    const AmxRange all_b = join(ranges_b_, cols);
+    const Tiling tasks = plan_.tasks(rows, cols);
+    const Range share = share_of(tasks.count(), index_, members_);
+    std::int64_t packed = -1;
+    for (std::int64_t t = share.begin; t < share.end; ++t) {
+      const Tile task = tasks[t];
+      AmxRange* const ranges = ranges_a_ + t * plan_.strip;
+      if (p == 0) std::fill(ranges, ranges + plan_.strip, AmxRange{});
+      if (packed != task.i || plan_.deep()) {
+        kernel_.pack_a({a_at(i0 + task.i, p), a_.row, a_.col, rows_of(i0 + task.i, task.rows),
+                        depth_from(p), packed_a_, plan_.panel_bytes(), ranges});
+        packed = task.i;
+      } else {
+        std::copy(ranges - plan_.strip, ranges, ranges);
+      }
+      const bool native =
+          args_.in != DType::i8 && native_needed(join(ranges, task.rows), all_b, limits_);
+      for (std::int64_t j = 0; j < task.cols; j += plan_.block_n)
+        multiply_block(i0, j0, p,
+                       {0, task.i, task.j + j, task.rows, std::min(plan_.block_n, task.cols - j)},
+                       native ? ranges : nullptr);
+    }
+  }
+
+  /// `block`: of the part. `ranges`, where some squares may need native arithmetic: of its rows.
+  void multiply_block(std::int64_t i0, std::int64_t j0, std::int64_t p, const Tile& block,
+                      const AmxRange* ranges) {
+    const std::int64_t i = i0 + block.i, j = j0 + block.j;
+    bool some = false;
+    if (ranges) {
+      for (std::int64_t x = 0; x < block.rows; ++x) {
+        for (std::int64_t y = 0; y < block.cols; ++y) {
+          bool& here = skip_[x * block.cols + y];
+          here = native_needed(ranges[x], ranges_b_[block.j + y], limits_);
+          some |= here;
+        }
+      }
+    }
+    AmxBlock x{};
+    x.A = packed_a_;
+    x.B = packed_b_ + block.j * plan_.panel_bytes();
+    x.a_panel_bytes = x.b_panel_bytes = plan_.panel_bytes();
+    x.m = rows_of(i, block.rows);
+    x.n = cols_of(j, block.cols);
+    x.steps = std::min(plan_.part_k, plan_.k - p);
+    x.steps_at_once = int(plan_.block_k);
+    x.first = p == 0;
+    x.last = p + x.steps == plan_.k;
+    x.sums = plan_.deep() ? sums_ + (block.i * plan_.part_n + block.j) * kAmxSums : work_;
+    x.sums_row = plan_.deep() ? plan_.part_n : block.cols;
+    x.skip = some ? skip_ : nullptr;
+    x.buffer = buffer_;
+    x.C = C_ + (i * args_.C.ld + j) * kAmxPanel * out_size();
+    x.ldc = args_.C.ld;
+    x.alpha = args_.alpha.re;
+    x.beta = args_.beta.re;
+    kernel_.multiply(x);
+    if (some && x.last) finish_natively(i, j, block);
+  }
+
+  /// The skipped pairs of a block, in squares of kNativeTile where they are whole, else by rows of
+  /// panels.
+  void finish_natively(std::int64_t i, std::int64_t j, const Tile& block) const {
+    constexpr std::int64_t kSide = kNativeTile / kAmxPanel;
+    for (std::int64_t x0 = 0; x0 < block.rows; x0 += kSide) {
+      const std::int64_t x1 = std::min(x0 + kSide, block.rows);
+      for (std::int64_t y0 = 0; y0 < block.cols; y0 += kSide) {
+        const std::int64_t y1 = std::min(y0 + kSide, block.cols);
+        bool all = true;
+        for (std::int64_t x = x0; x < x1; ++x)
+          for (std::int64_t y = y0; y < y1; ++y) all &= skip_[x * block.cols + y];
+        if (all) {
+          native(i + x0, j + y0, x1 - x0, y1 - y0);
+          continue;
+        }
+        for (std::int64_t x = x0; x < x1; ++x) {
+          for (std::int64_t y = y0, end = y0; y < y1; y = end + 1) {
+            for (end = y; end < y1 && skip_[x * block.cols + end];) ++end;
+            if (end > y) native(i + x, j + y, 1, end - y);
+          }
+        }
+      }
+    }
+  }
+
+  void native(std::int64_t i, std::int64_t j, std::int64_t panels_m, std::int64_t panels_n) const {
+    GemmTile t{};
+    t.A = a_at(i, 0);
+    t.a_row = a_.row;
+    t.a_col = a_.col;
+    t.B = b_at(j, 0);
+    t.b_row = b_.row;
+    t.b_col = b_.col;
+    t.C = C_ + (i * args_.C.ld + j) * kAmxPanel * out_size();
+    t.ldc = args_.C.ld;
+    t.m = rows_of(i, panels_m);
+    t.n = cols_of(j, panels_n);
+    t.k = args_.k;
+    t.alpha = args_.alpha;
+    t.beta = args_.beta;
+    native_for(args_).run(t, work_);
+  }
+
+  const GemmArgs& args_;
+  const AmxKernel& kernel_;
+  const Plan& plan_;
+  const Limits limits_;
+  const Strides a_, b_;
+  const std::byte *const A_, *const B_;
+  std::byte* const C_;
+  std::byte *const packed_b_, *const sums_;
+  AmxRange *const ranges_b_, *const ranges_a_;
+  std::byte *const buffer_, *const packed_a_;
+  bool* const skip_;
+  std::byte* const work_;
+  const int index_, members_;
+  TeamBarrier* const barrier_;
+};
+
+}  // namespace
+
+const char* gemm_amx_declines(const GemmArgs& args, const DeviceInfo& /*device*/) {
+  if (isa().amx.empty()) return "this CPU has no AMX, or it is not to be used";
+  if (!kernel_for(args) || args.in == DType::f32) return "bfloat16, half and int8 products only";
+  if (args.k == 0) return "there is nothing to multiply";
+  if (args.in == DType::f16 && args.k < kLeastHalfDepth)
+    return "too few products: adding up the planes' would count";
+  return nullptr;
+}
+
+const char* gemm_bf16x6_declines(const GemmArgs& args, const DeviceInfo& /*device*/) {
+  if (isa().amx.empty()) return "this CPU has no AMX, or it is not to be used";
+  if (args.in != DType::f32) return "float products only";
+  if (args.compute != Compute::Default && args.compute != Compute::BF16x6)
+    return "computes in planes of bfloat16";
+  if (args.k == 0) return "there is nothing to multiply";
+  if (args.compute == Compute::Default &&
+      (std::min({args.m, args.n, args.k}) < kLeastSize ||
+       double(args.m) * double(args.n) * double(args.k) < kLeastWork))
+    return "too small: native arithmetic is as fast";
+  return nullptr;
+}
+
+std::size_t gemm_amx_workspace(const GemmArgs& args, const DeviceInfo& device) {
+  const Plan p = plan(args, *kernel_for(args), device.num_threads);
+  return std::size_t((p.by_entry ? p.threads : 1) * p.shared_bytes + p.threads * p.thread_bytes);
+}
+
+void gemm_amx(const GemmArgs& args, Queue& queue) {
+  const AmxKernel& kernel = *kernel_for(args);
+  const Plan p = plan(args, kernel, queue.device().num_threads);
+  std::byte* const memory = queue.workspace.data();
+  TeamBarrier barrier;
+  parallel(p.threads, [&](int thread, int granted) {
+    kernel.begin();
+    if (p.by_entry) {
+      std::byte* const mine = memory + thread * (p.shared_bytes + p.thread_bytes);
+      const Range range = share_of(args.batch, thread, granted);
+      for (std::int64_t entry = range.begin; entry < range.end; ++entry)
+        Product(args, kernel, p, entry, mine, mine + p.shared_bytes, 0, 1, nullptr).run();
+    } else {
+      std::byte* const own = memory + p.shared_bytes + thread * p.thread_bytes;
+      for (std::int64_t entry = 0; entry < args.batch; ++entry) {
+        if (entry > 0 && granted > 1) barrier.wait(granted);
+        Product(args, kernel, p, entry, memory, own, thread, granted, &barrier).run();
+      }
+    }
+    kernel.end();
+  });
+}
+
+}  // namespace mblas::cpu

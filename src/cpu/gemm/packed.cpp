@@ -1,0 +1,266 @@
+// The product of large and middling matrices. Blocks of B, which threads share, are packed one
+// after the other to stay in the second-level cache while the rows of A pass by, a slice of them in
+// the first (packed_isa.cpp has what one thread does with a block).
+//
+// Threads form a grid over C. Those of a column of the grid pack its part of B together and then
+// take their own rows; the one wait per block of B is hidden by packing into two buffers in turn.
+// Operands that are used few times, or lie well, are read where they lie. k is cut where kc says,
+// which depends on the machine's caches and on nothing else, so the bits of the result do not
+// depend on the number of threads, nor on what is packed.
+//
+// Measured on a Xeon with AVX-512: with 4 KiB pages the passing panels of B cost a fifth of the
+// speed in misses of the TLB, so the workspace asks for huge pages. Where there are none, or the
+// second-level cache is small, a panel of B stays in the first level and packed rows of A pass by.
+#include "cpu/gemm/packed.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "cpu/cache.hpp"
+#include "cpu/kernels.hpp"
+#include "cpu/tiles.hpp"
+
+namespace mblas::cpu {
+namespace {
+
+// Work of a thread that pays for starting it, in vector multiply-adds: about 5 µs.
+constexpr double kGrain = 16384;
+constexpr std::int64_t kAlignment = 64;
+constexpr int kMostGroups = 64;                 // columns of the grid
+constexpr std::int64_t kMostRows = 4096;        // of A that a thread packs at a time
+constexpr std::int64_t kLargeSecond = 1 << 20;  // bytes of a second-level cache that feeds panels
+constexpr std::int64_t kShallow = 64;           // k up to which all of B may stay in the caches
+
+std::int64_t round_up(std::int64_t a, std::int64_t b) { return divide_up(a, b) * b; }
+
+/// The largest size of at most `most` that cuts `whole` into equal parts, in multiples of `unit`.
+std::int64_t part_of(std::int64_t whole, std::int64_t most, std::int64_t unit) {
+  return round_up(divide_up(whole, divide_up(whole, most)), unit);
+}
+
+struct Grid {
+  int rows, cols;
+};
+
+/// The grid with the least work for its busiest thread, in multiply-adds for a step of k.
+Grid grid_of(std::int64_t m, std::int64_t n, const GemmPanels& panels, int threads) {
+  // Packing an element costs about this many multiply-adds.
+  constexpr double kPack = 16;
+  Grid best{1, 1};
+  double least = 1e300;
+  for (int cols = 1; cols <= std::min(threads, kMostGroups); ++cols) {
+    const int rows = threads / cols;
+    const double tall = double(round_up(divide_up(m, rows), panels.mr / 2));
+    const double wide = double(round_up(divide_up(divide_up(n, cols), panels.nr), 1) * panels.nr);
+    const double cost = tall * wide + kPack * (tall + wide / rows);
+    if (cost < least) {
+      least = cost;
+      best = {rows, cols};
+    }
+  }
+  return best;
+}
+
+struct Plan {
+  int threads;
+  bool whole_problems;  // of a batch, a thread each
+  bool by_rows;         // panels of B pass by each slice of A; else slices by each panel
+  bool pack_a, pack_b;  // A: slice after slice as they are used, if by_rows; else all rows at once
+  std::int64_t kc, nc;  // a block of B
+  std::int64_t rows;    // of A that are packed at a time
+  std::int64_t mc;      // of those, what one pass over a block of B takes
+  std::int64_t packed_row;        // elements between packed rows of A
+  std::int64_t a_bytes, b_bytes;  // of a thread; of a buffer for B of one column of the grid
+};
+
+/// Do the rows of a slice fall into the same sets of a first-level cache whose ways span 4 KiB?
+bool collide(std::int64_t pitch, int rows) {
+  constexpr std::int64_t way = 4096;
+  const std::int64_t off = pitch % way, distance = std::min(off, way - off);
+  return distance * rows < way / 2;
+}
+
+Plan plan(const GemmArgs& args, const GemmPanels& panels, int num_threads) {
+  const CacheSizes& cache = cache_sizes();
+  const int size = panels.size, lanes = panels.nr / 2;
+  const double fmas =
+      double(args.m) * double(args.n) * double(args.k) / lanes * (is_complex(args.in) ? 2 : 1);
+  Plan p;
+  p.threads = threads_for(fmas * double(args.batch), kGrain, num_threads);
+  p.whole_problems = args.batch > 1 && (args.batch >= 4 * p.threads || fmas < 4 * kGrain);
+  if (p.whole_problems) p.threads = int(std::min<std::int64_t>(p.threads, args.batch));
+  const Grid grid = p.whole_problems ? Grid{1, 1} : grid_of(args.m, args.n, panels, p.threads);
+  const std::int64_t own_rows = divide_up(args.m, grid.rows);
+  const std::int64_t own_cols = divide_up(args.n, grid.cols);
+
+  // A panel of B takes two thirds of the first-level cache at most.
+  const std::int64_t most_k =
+      std::clamp<std::int64_t>(cache.first * 2 / 3 / (panels.nr * size) / 16 * 16, 64, 512);
+  const std::int64_t k = std::max<std::int64_t>(args.k, 1);
+  p.kc = std::min(part_of(k, most_k, 8), k);
+  p.by_rows = args.k <= kShallow || (huge_pages() && cache.second >= kLargeSecond);
+
+  // By rows a block of B, and what will be the next one, share the second-level cache; else the
+  // rows of A have half of it.
+  const std::int64_t most_n =
+      (p.by_rows ? cache.second / 2 : std::int64_t{4} << 20) / (p.kc * size);
+  p.nc = part_of(own_cols, std::max<std::int64_t>(most_n / panels.nr, 1) * panels.nr, panels.nr);
+  p.rows = part_of(own_rows, kMostRows, panels.mr);
+  const std::int64_t most_m = cache.second / 2 / (p.kc * size);
+  p.mc = p.by_rows ? p.rows
+                   : std::min(p.rows, part_of(own_rows, std::max<std::int64_t>(most_m, panels.mr),
+                                              panels.mr));
+
+  const std::int64_t across = divide_up(own_cols, panels.nr);
+  const std::int64_t slices = divide_up(own_rows, panels.mr);
+  const bool trans_a = is_transposed(args.transA);
+  const bool a_far = args.A.ld * size >= (trans_a ? 1024 : 4096);
+  const bool b_far = args.B.ld * size >= 4096;
+  if (p.by_rows)
+    p.pack_a = across >= 4 && (trans_a || collide(args.A.ld * size, panels.mr));
+  else
+    p.pack_a = across >= (a_far ? 3 : 12);
+  p.pack_a = p.pack_a && args.k > 0;
+  p.pack_b = args.k > 0 && (is_transposed(args.transB) || slices >= (b_far ? 3 : 24) ||
+                            args.k * args.n * size > cache.second / 2);
+  p.packed_row = p.kc + kSlicePad / size;
+  p.a_bytes =
+      p.pack_a ? round_up((p.by_rows ? panels.mr : p.rows) * p.packed_row * size, kAlignment) : 0;
+  p.b_bytes = p.pack_b ? p.kc * p.nc * size : 0;
+  return p;
+}
+
+std::int64_t buffers_of_b(const Plan& p) {
+  return p.whole_problems ? p.threads : std::min(p.threads, kMostGroups);
+}
+
+/// One thread of the `members` that compute columns [0, tile.n) of a product together.
+struct Member {
+  int index, members;
+  TeamBarrier* barrier;
+  std::byte* packed_a;
+  std::byte* packed_b[2];
+};
+
+/// One pass over a block of B, which t holds, with the member's rows.
+void multiply_block(GemmTile t, std::int64_t b_panel, const GemmTile& whole,
+                    const GemmPanels& panels, const Plan& p, const Member& self, const Range& rows,
+                    std::int64_t k0, std::int64_t j) {
+  const int size = panels.size;
+  for (std::int64_t i = rows.begin; i < rows.end; i += p.mc) {
+    t.m = std::min(p.mc, rows.end - i);
+    t.C = advance(whole.C, i * whole.ldc + j, size);
+    if (p.by_rows || !p.pack_a) {
+      t.A = advance(whole.A, i * whole.a_row + k0 * whole.a_col, size);
+      t.a_row = whole.a_row;
+      t.a_col = whole.a_col;
+    } else {
+      t.A = self.packed_a + (i - rows.begin) * p.packed_row * size;
+      t.a_row = p.packed_row;
+      t.a_col = 1;
+    }
+    if (p.by_rows)
+      panels.block_rows(t, b_panel, p.pack_a ? self.packed_a : nullptr);
+    else
+      panels.block_panels(t, b_panel, p.pack_a && whole.a_col != 1);
+  }
+}
+
+void multiply(const GemmTile& whole, const GemmPanels& panels, const Plan& p, const Member& self,
+              int& turn) {
+  const int size = panels.size;
+  const Range own = share_of(whole.m, self.index, self.members);
+  // Every member goes as often through the blocks of B as the one with the most rows.
+  const std::int64_t most_rows = divide_up(whole.m, self.members);
+  std::int64_t k0 = 0;
+  do {  // once for k == 0 too: C = beta C
+    const std::int64_t depth = std::min(p.kc, whole.k - k0);
+    for (std::int64_t done = 0; done < most_rows; done += p.rows) {
+      const Range rows{std::min(own.begin + done, own.end),
+                       std::min(own.begin + done + p.rows, own.end)};
+      for (std::int64_t i = rows.begin; p.pack_a && !p.by_rows && i < rows.end; i += p.mc)
+        panels.pack_a(self.packed_a + (i - rows.begin) * p.packed_row * size,
+                      advance(whole.A, i * whole.a_row + k0 * whole.a_col, size), whole.a_row,
+                      whole.a_col, std::min(p.mc, rows.end - i), depth, p.packed_row);
+      for (std::int64_t j = 0; j < whole.n; j += p.nc) {
+        GemmTile t = whole;
+        t.k = depth;
+        t.n = std::min(p.nc, whole.n - j);
+        t.B = advance(whole.B, k0 * whole.b_row + j * whole.b_col, size);
+        if (k0 > 0) t.beta = {1, 0};
+        std::int64_t b_panel = 1;
+        if (p.pack_b) {
+          std::byte* const to = self.packed_b[turn ^= 1];
+          const Range share = share_of(t.n, self.index, self.members, panels.nr);
+          panels.pack_b(to + share.begin * depth * size,
+                        advance(t.B, share.begin * whole.b_col, size), whole.b_row, whole.b_col,
+                        depth, share.end - share.begin);
+          self.barrier->wait(self.members);
+          t.B = to;
+          t.b_row = panels.nr;
+          t.b_col = 1;
+          b_panel = depth;
+        }
+        multiply_block(t, b_panel, whole, panels, p, self, rows, k0, j);
+      }
+    }
+    k0 += depth;
+  } while (k0 < whole.k);
+}
+
+}  // namespace
+
+std::size_t gemm_packed_workspace(const GemmArgs& args, const DeviceInfo& device) {
+  const Plan p = plan(args, panels_of(args), device.num_threads);
+  return std::size_t(p.threads * p.a_bytes + 2 * buffers_of_b(p) * p.b_bytes);
+}
+
+const char* gemm_packed_declines(const GemmArgs& args, const DeviceInfo&) {
+  return unless_panels(args);
+}
+
+void gemm_packed(const GemmArgs& args, Queue& queue) {
+  const GemmPanels& panels = panels_of(args);
+  const Plan p = plan(args, panels, queue.device().num_threads);
+  std::byte* const workspace = queue.workspace.data();
+  const auto member = [&](int thread, int group) {
+    Member self{0, 1, nullptr, workspace + thread * p.a_bytes, {}};
+    for (int i = 0; i < 2; ++i)
+      self.packed_b[i] = workspace + p.threads * p.a_bytes + (2 * group + i) * p.b_bytes;
+    return self;
+  };
+  if (p.whole_problems) {
+    parallel(p.threads, [&](int thread, int granted) {
+      Member self = member(thread, thread);
+      TeamBarrier alone;
+      self.barrier = &alone;
+      const Range problems = share_of(args.batch, thread, granted);
+      for (std::int64_t b = problems.begin; b < problems.end; ++b) {
+        int turn = 0;
+        multiply(tile_of(args, b), panels, p, self, turn);
+      }
+    });
+    return;
+  }
+  std::array<TeamBarrier, kMostGroups> barriers;
+  parallel(p.threads, [&](int thread, int granted) {
+    const Grid grid = grid_of(args.m, args.n, panels, granted);
+    const int group = thread / grid.rows;
+    if (group >= grid.cols) return;
+    Member self = member(thread, group);
+    self.index = thread % grid.rows;
+    self.members = grid.rows;
+    self.barrier = &barriers[std::size_t(group)];
+    const Range cols = share_of(args.n, group, grid.cols, panels.nr);
+    int turn = 0;
+    for (std::int64_t b = 0; b < args.batch; ++b) {
+      GemmTile t = tile_of(args, b);
+      t.n = cols.end - cols.begin;
+      t.B = advance(t.B, cols.begin * t.b_col, panels.size);
+      t.C = advance(t.C, cols.begin, panels.size);
+      if (t.n > 0) multiply(t, panels, p, self, turn);
+    }
+  });
+}
+
+}  // namespace mblas::cpu

@@ -1,0 +1,59 @@
+// The product of matrices that the first-level cache holds: nothing is packed but a transposed B,
+// and that on the stack. What limits it is the way to the kernel; a batch is shared out to the
+// threads.
+#include "cpu/gemm/packed.hpp"
+#include "cpu/kernels.hpp"
+#include "cpu/parallel.hpp"
+#include "cpu/tiles.hpp"
+
+namespace mblas::cpu {
+namespace {
+
+constexpr double kGrain = 16384;  // vector multiply-adds that pay for a thread's start
+// Multiply-adds of a matrix times a vector that its own kernel does not do faster.
+constexpr std::int64_t kSmallVector = 4096;
+
+const char* reason_against(const GemmArgs& args) {
+  if (const char* reason = unless_panels(args)) return reason;
+  constexpr std::int64_t most = 128;  // no product of these sizes overflows
+  if (args.m > most || args.n > most || args.k > most) return "a size over 128";
+  const std::int64_t work = args.m * args.n * args.k;
+  if (work > kSmallWork) return "more than 72 cubed multiply-adds";
+  if ((args.m == 1 || args.n == 1) && work > kSmallVector) return "a matrix times a vector";
+  const int nr = panels_of(args).nr;
+  if (is_transposed(args.transB) &&
+      args.k * (divide_up(args.n, nr) * nr) * size_of(args.in) > kSmallBytes)
+    return "a transposed B of more than 32 KiB";
+  return nullptr;
+}
+
+}  // namespace
+
+const char* gemm_small_declines(const GemmArgs& args, const DeviceInfo&) {
+  return reason_against(args);
+}
+
+bool gemm_small_immediate(const GemmArgs& args) {
+  if (reason_against(args)) return false;
+  panels_of(args).small(tile_of(args, 0), 1, 0, 0, 0);
+  return true;
+}
+
+void gemm_small(const GemmArgs& args, Queue& queue) {
+  const GemmPanels& panels = panels_of(args);
+  if (args.batch == 1) return panels.small(tile_of(args, 0), 1, 0, 0, 0);
+  // Tiny products are no multiply-adds but the way in and out of the microkernel.
+  const double work = double(args.m) * double(args.n) * double(args.k + 8) / (panels.nr / 2);
+  const int threads = threads_for(work * double(args.batch), kGrain, queue.device().num_threads);
+  const bool strided = !args.A.pointers && !args.B.pointers && !args.C.pointers;
+  parallel(threads, [&](int thread, int granted) {
+    const Range problems = share_of(args.batch, thread, granted);
+    if (strided)
+      return panels.small(tile_of(args, problems.begin), problems.end - problems.begin,
+                          args.A.stride, args.B.stride, args.C.stride);
+    for (std::int64_t b = problems.begin; b < problems.end; ++b)
+      panels.small(tile_of(args, b), 1, 0, 0, 0);
+  });
+}
+
+}  // namespace mblas::cpu
