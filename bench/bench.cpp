@@ -3,17 +3,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <chrono>
 #include <cstdlib>
+#include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <thread>
 
+#include "element_types.hpp"
+#include "host_limits.hpp"
 #include "machine.hpp"
+#include "mblas/accuracy.hpp"
 #include "mblas/mblas.hpp"
+#include "peer.hpp"
 #include "plot.hpp"
 #include "problem.hpp"
 #include "progress.hpp"
 #include "report.hpp"
+#include "scalars.hpp"
 #include "timing.hpp"
 
 namespace mblas::bench {
@@ -21,10 +31,21 @@ namespace {
 
 using cases::Case;
 
-/// References that are timed with every kernel: the best of a quick trial, and the runner-up in
-/// case that was luck.
+/// References that are timed with every kernel: of each backend or library that was named the best
+/// of a quick trial, and where only one was named the runner-up too, in case that was luck.
 constexpr std::size_t kReferences = 2;
 constexpr int kTrialRepeats = 5;
+constexpr double kTrialSeconds = 1;
+/// A way that takes this much longer than the best one is not run again where calls are long.
+constexpr double kHopeless = 3, kSlow = 1.25;
+constexpr double kLongCallMs = 50, kVeryLongCallMs = 500;
+
+constexpr double kMaxSeconds = 30, kMaxHostSuiteSeconds = 4;
+constexpr int kLeastPairs = 5;         // on the host
+constexpr double kLeastSeconds = 0.1;  // of a race on the host
+/// OpenMP's threads look for work for as long after a call before they sleep.
+constexpr auto kSpinning = std::chrono::milliseconds(15);
+constexpr int kTeamPeaks = 3;
 
 template <class Args>
 std::vector<std::string> names(const Backend& backend) {
@@ -58,59 +79,130 @@ int default_threads() {
   return cpu_cores();
 }
 
+/// The entries of comma lists.
+std::vector<std::string> entries_of(const std::vector<std::string>& lists) {
+  std::vector<std::string> entries;
+  for (std::string_view rest : lists) {
+    while (!rest.empty()) {
+      const std::size_t comma = std::min(rest.find(','), rest.size());
+      if (comma > 0) entries.emplace_back(rest.substr(0, comma));
+      rest.remove_prefix(std::min(comma + 1, rest.size()));
+    }
+  }
+  return entries;
+}
+
 std::vector<Backend*> chosen_backends(const BenchOptions& options) {
   std::vector<std::string> names = options.backends;
   const char* environment = std::getenv("MBLAS_BACKEND");
   if (names.empty() && environment && *environment && environment != std::string_view("auto"))
     names = {environment};
   std::vector<Backend*> list;
-  for (const std::string& entry : names) {
-    std::string_view rest = entry;
-    while (!rest.empty()) {
-      const std::size_t comma = std::min(rest.find(','), rest.size());
-      list.push_back(&runnable(rest.substr(0, comma)));
-      rest.remove_prefix(std::min(comma + 1, rest.size()));
-    }
-  }
+  for (const std::string& name : entries_of(names)) list.push_back(&runnable(name));
   if (names.empty())
     for (Backend* backend : backends())
       if (backend->unavailable().empty()) list.push_back(backend);
   return list;
 }
 
-/// One kernel of a backend, ready to be called at a site.
-struct Subject {
-  std::string kernel;  ///< empty: the library's choice
-  Site* site;
-  Context context;
+/// What is raced against: a backend or a library.
+struct Versus {
+  Backend* backend = nullptr;
+  std::unique_ptr<Peer> peer;
+  std::string name() const { return backend ? std::string(backend->name()) : peer->name(); }
 };
+
+std::vector<Versus> chosen_references(const BenchOptions& options, int threads) {
+  std::vector<Versus> list;
+  for (const std::string& name : entries_of(options.versus)) {
+    Versus& versus = list.emplace_back();
+    if (is_peer(name))
+      versus.peer = load_peer(name, threads);
+    else
+      versus.backend = &runnable(name);
+  }
+  return list;
+}
+
+/// Something in the race: a kernel of a backend, or a way of a library, ready to be called.
+struct Subject {
+  std::string name, kernel;  ///< of the backend or library; the kernel's empty: its own choice
+  Site* site;
+  std::unique_ptr<Context> context;  ///< of a backend
+  std::vector<Call> calls;           ///< one for each copy of the operands
+  double trial_ms = 0;
+};
+
+/// The calls that a program would write. One plain product is called directly, as libraries are:
+/// tiny ones take no longer than what a test's descriptor needs to be unwrapped.
+std::vector<Call> calls_of(const Case& resolved, std::span<cases::Run> runs, Context& context) {
+  std::vector<Call> calls;
+  const auto* gemm = std::get_if<cases::GemmCase>(&resolved);
+  for (cases::Run& run : runs) {
+    if (!gemm || gemm->batch != 1 || gemm->pointers) {
+      calls.push_back([&run, &context] { run(context); });
+      continue;
+    }
+    cases::visit_gemm_types(
+        gemm->in, gemm->out,
+        [&]<class TA, class TC>(std::type_identity<TA>, std::type_identity<TC>) {
+          using S = scalar_t<TA>;
+          const auto at = run.operands();
+          calls.push_back(
+              [&context, c = *gemm, alpha = cases::scalar<S>(gemm->alpha),
+               beta = cases::scalar<S>(gemm->beta), A = static_cast<const TA*>(at[0].at()),
+               B = static_cast<const TA*>(at[1].at()), C = static_cast<TC*>(at[2].at())] {
+                mblas::gemm(context, c.layout, c.transA, c.transB, c.m, c.n, c.k, alpha, A, c.lda,
+                            B, c.ldb, beta, C, c.ldc, {c.compute});
+              });
+        });
+  }
+  return calls;
+}
 
 class Bench {
  public:
   explicit Bench(const BenchOptions& options)
       : options_(options),
         backends_(chosen_backends(options)),
-        versus_(options.versus.empty() ? nullptr : &runnable(options.versus)),
-        threads_(options.threads > 0 ? options.threads : default_threads()) {
+        threads_(options.threads > 0 ? options.threads : default_threads()),
+        versus_(chosen_references(options, threads_)) {
+    cases::Buffer::use_huge_pages(options.huge_pages);
     check_kernel_name();
   }
 
   int run() {
-    Progress progress(options_.cases.size());
+    // Host backends have cases of their own in some suites.
+    struct Pass {
+      const std::vector<Case>& cases;
+      bool host, device;
+    };
+    const bool apart = !options_.host_cases.empty();
+    const Pass passes[] = {{options_.cases, !apart, true}, {options_.host_cases, true, false}};
+    std::size_t total = 0;
+    for (Pass pass : passes)
+      if (any_backend(pass.host, pass.device)) total += pass.cases.size();
+    Progress progress(total);
     print_table_header();
-    for (std::size_t i = 0; i < options_.cases.size(); ++i) {
-      const Case& c = options_.cases[i];
-      const auto report = [&](Row row) {
-        progress.clear();
-        print_row(row);
-        rows_.push_back(std::move(row));
-      };
-      progress.at(i, label(c));
-      run_case(c, report, [&](std::string_view kernel) {
-        progress.at(i, fmt::format("{}, {}", label(c), kernel));
-      });
+    std::size_t i = 0;
+    for (const Pass& pass : passes) {
+      if (!any_backend(pass.host, pass.device)) continue;
+      own_host_cases_ = apart && pass.host;
+      for (const Case& c : pass.cases) {
+        const auto report = [&](Row row) {
+          progress.clear();
+          print_row(row);
+          rows_.push_back(std::move(row));
+        };
+        progress.at(i, label(c));
+        run_case(c, pass.host, pass.device, report, [&](std::string_view kernel) {
+          progress.at(i, fmt::format("{}, {}", label(c), kernel));
+        });
+        ++i;
+      }
     }
     progress.clear();
+    print_summary(rows_);
     write_files();
     const bool nothing_ran = std::none_of(rows_.begin(), rows_.end(),
                                           [](const Row& row) { return row.skipped.empty(); });
@@ -122,12 +214,14 @@ class Bench {
   void check_kernel_name() const {
     if (options_.kernel.empty() || options_.kernel == "all") return;
     std::vector<std::string> known;
-    for (const Case& c : options_.cases) {
-      for (const Backend* backend : backends_) {
-        for (std::string& name : kernel_names(*backend, cases::op_of(c))) {
-          if (name == options_.kernel) return;
-          if (std::find(known.begin(), known.end(), name) == known.end())
-            known.push_back(std::move(name));
+    for (const auto* list : {&options_.cases, &options_.host_cases}) {
+      for (const Case& c : *list) {
+        for (const Backend* backend : backends_) {
+          for (std::string& name : kernel_names(*backend, cases::op_of(c))) {
+            if (name == options_.kernel) return;
+            if (std::find(known.begin(), known.end(), name) == known.end())
+              known.push_back(std::move(name));
+          }
         }
       }
     }
@@ -135,14 +229,20 @@ class Bench {
                 fmt::format("no kernel '{}': {}, all", options_.kernel, fmt::join(known, ", ")));
   }
 
-  /// Where the backend's operands go; made when first needed for a case.
-  Site& site_of(Backend& backend) {
-    const bool device = backend.memory() != Memory::Host && !options_.host;
-    std::unique_ptr<Site>& site = device ? device_site_ : host_site_;
+  static bool is_host(const Backend& backend) { return backend.memory() == Memory::Host; }
+  bool any_backend(bool host, bool device) const {
+    return std::any_of(backends_.begin(), backends_.end(),
+                       [&](const Backend* backend) { return is_host(*backend) ? host : device; });
+  }
+  bool hot() const { return own_host_cases_ ? options_.hot_host || options_.hot : options_.hot; }
+
+  /// Where operands go; made when first needed for a case.
+  Site& site_on(Backend* device_backend) {
+    std::unique_ptr<Site>& site = device_backend ? device_site_ : host_site_;
     if (site) return *site;
     std::unique_ptr<Queue> queue;
-    if (device) {
-      queue = backend.make_queue({.device = options_.device});
+    if (device_backend) {
+      queue = device_backend->make_queue({.device = options_.device});
       if (device_copy_ == 0) {
         device_copy_ = copy_bandwidth(*queue);
         gpu_ = queue->device().name;
@@ -152,37 +252,72 @@ class Bench {
         throw Error(
             Status::OutOfMemory,
             fmt::format("needs {:.1f} GB of device memory, {:.1f} free", need / 1e9, free / 1e9));
+      const std::string_view op = cases::op_of(problem_->description());
+      case_copy_ =
+          op == op_name<GemmArgs> || op == op_name<Gf256Args>
+              ? device_copy_
+              : copy_bandwidth(*queue, std::int64_t(cases::bytes(problem_->description()) / 2));
     } else if (host_copy_ == 0) {
-      host_copy_ = copy_bandwidth(threads_);
+      host_copy_ = copy_bandwidth(threads_, options_.huge_pages);
+      f32_peak_ = multiply_add_peak(DType::f32, threads_);
+      f64_peak_ = multiply_add_peak(DType::f64, threads_);
     }
-    site = std::make_unique<Site>(*problem_, std::move(queue), options_.hot);
+    site = std::make_unique<Site>(*problem_, std::move(queue), hot());
     return *site;
   }
+  bool on_device(const Backend& backend) const { return !is_host(backend) && !options_.host; }
+  Site& site_of(Backend& backend) { return site_on(on_device(backend) ? &backend : nullptr); }
 
   std::unique_ptr<Subject> subject(Backend& backend, const std::string& kernel) {
-    auto made =
-        std::make_unique<Subject>(Subject{kernel, &site_of(backend), Context(backend.name())});
-    Context& context = made->context;
+    auto made = std::make_unique<Subject>(Subject{std::string(backend.name()),
+                                                  kernel,
+                                                  &site_of(backend),
+                                                  std::make_unique<Context>(backend.name()),
+                                                  {}});
+    Context& context = *made->context;
     // What would be timed along with the calls.
     context.set_verbose(0);
     context.set_verify("");
     context.set_num_threads(threads_);
-    if (backend.memory() != Memory::Host) context.set_device(options_.device);
+    if (!is_host(backend)) context.set_device(options_.device);
     if (!kernel.empty())
       context.set_kernel(fmt::format("{}={}", cases::op_of(problem_->description()), kernel));
+    made->calls = calls_of(problem_->description(), made->site->runs(), context);
     return made;
   }
 
   static cases::Outcome verify(Subject& subject) {
-    cases::Run& run = subject.site->first();
+    cases::Run& run = subject.site->runs().front();
     run.reset();
-    run(subject.context);
-    subject.context.synchronize();
+    subject.calls.front()();
+    if (subject.context) subject.context->synchronize();
     return run.verify();
   }
 
+  bool with_peers() const {
+    return std::any_of(versus_.begin(), versus_.end(),
+                       [](const Versus& versus) { return versus.peer != nullptr; });
+  }
+  /// Libraries transpose floating-point numbers, at the cost of those: bytes that happen to be NaN
+  /// would change, and denormal ones would cost more.
+  static Case numbers(Case c) {
+    std::visit(
+        [](auto& descriptor) {
+          if constexpr (
+              requires {
+                descriptor.ldb;
+                descriptor.data;
+              } &&
+              !requires { descriptor.alpha; })
+            descriptor.data = cases::Data::Positive;
+        },
+        c);
+    return c;
+  }
+
   template <class Report, class Announce>
-  void run_case(const Case& c, const Report& report, const Announce& announce) {
+  void run_case(const Case& c, bool host, bool device, const Report& report,
+                const Announce& announce) {
     // The content, a copy of it to run on, and what the oracle keeps.
     const double need = 2.2 * cases::footprint(c), available = double(memory_available());
     if (need > 0.9 * available) {
@@ -192,10 +327,12 @@ class Bench {
                                 available / 1e9);
       return report(std::move(row));
     }
-    problem_ = cases::prepare(c);
+    problem_ = cases::prepare(with_peers() ? numbers(c) : c);
     references_.clear();
+    hopeless_.clear();
     references_found_ = false;
     for (Backend* backend : backends_) {
+      if (!(is_host(*backend) ? host : device)) continue;
       std::vector<std::string> kernels{options_.kernel};
       if (options_.kernel == "all") kernels = kernel_names(*backend, cases::op_of(c));
       for (const std::string& kernel : kernels) {
@@ -204,6 +341,7 @@ class Bench {
       }
     }
     references_.clear();
+    hopeless_.clear();
     host_site_.reset();
     device_site_.reset();
   }
@@ -213,18 +351,23 @@ class Bench {
     row.description = c;
     row.backend = backend.name();
     row.kernel = kernel;
-    row.host_operands = options_.host && backend.memory() != Memory::Host;
+    row.host_operands = options_.host && !is_host(backend);
+    row.hot = hot();
+    if (is_host(backend)) row.threads = threads_;
     try {
       const std::unique_ptr<Subject> candidate = subject(backend, kernel);
       row.outcome = verify(*candidate);
-      const Dispatch& receipt = candidate->context.last_dispatch();
+      const Dispatch& receipt = candidate->context->last_dispatch();
       row.kernel = receipt.kernel;
       row.compute = receipt.compute;
       failed_ |= !row.outcome.ok;
       find_references();
-      std::vector<Timer> timers{Timer(*candidate->site, candidate->context)};
-      for (const auto& r : references_) timers.emplace_back(*r->site, r->context);
-      fill_in_times(row, measure(timers, {options_.repeats, options_.max_seconds}));
+      std::vector<Timer> timers{Timer(*candidate->site, candidate->calls)};
+      for (const auto& r : references_) timers.emplace_back(*r->site, r->calls);
+      std::vector<double> peaks;
+      const TimingOptions how = is_host(backend) ? host_timing(row, peaks) : device_timing();
+      fill_in_times(row, measure(timers, how));
+      if (!peaks.empty()) row.peak_gflops = peak_of(peaks);
     } catch (const Error& e) {
       const bool declined = e.status() == Status::NotSupported;
       const bool too_large = e.status() == Status::OutOfMemory;
@@ -239,7 +382,40 @@ class Bench {
     return row;
   }
 
-  void fill_in_times(Row& row, const std::vector<Samples>& samples) const {
+  double max_seconds() const {
+    if (options_.max_seconds > 0) return options_.max_seconds;
+    return own_host_cases_ ? kMaxHostSuiteSeconds : kMaxSeconds;
+  }
+  TimingOptions device_timing() const {
+    return {.repeats = options_.repeats, .max_seconds = max_seconds()};
+  }
+  /// Also measures what the clock allows multiply-adds of the row's type to reach meanwhile.
+  TimingOptions host_timing(const Row& row, std::vector<double>& peaks) const {
+    TimingOptions how = device_timing();
+    how.least = std::min(options_.repeats, references_.empty() ? 1 : kLeastPairs);
+    how.least_seconds = options_.is_suite ? kLeastSeconds : 0;
+    how.untimed_first = threads_ > 1;
+    const auto* gemm = std::get_if<cases::GemmCase>(&row.description);
+    if (!gemm || accumulator_of(gemm->in) == DType::i32 || gemm->in != gemm->out) return how;
+    const DType real = size_of(gemm->in) / (is_complex(gemm->in) ? 2 : 1) == 8   ? DType::f64
+                       : size_of(gemm->in) / (is_complex(gemm->in) ? 2 : 1) == 4 ? DType::f32
+                                                                                 : DType::i32;
+    if (real == DType::i32) return how;
+    how.each_round = [this, real, &peaks](int round) {
+      if (threads_ == 1) return peaks.push_back(multiply_add_peak(real, 1));
+      if (round >= kTeamPeaks) return;
+      std::this_thread::sleep_for(kSpinning);
+      peaks.push_back(multiply_add_peak(real, threads_));
+    };
+    return how;
+  }
+  /// The median; of a team's few, which others' spinning threads may have disturbed, the best.
+  double peak_of(std::vector<double>& peaks) const {
+    std::sort(peaks.begin(), peaks.end());
+    return threads_ == 1 ? peaks[peaks.size() / 2] : peaks.back();
+  }
+
+  void fill_in_times(Row& row, const std::vector<Samples>& samples) {
     const Samples& own = samples[0];
     row.ms = own.median();
     row.mean_ms = own.mean();
@@ -247,63 +423,142 @@ class Bench {
     row.samples = int(own.ms.size());
     row.gflops = cases::flops(row.description) / row.ms / 1e6;
     row.gbps = cases::bytes(row.description) / row.ms / 1e6;
-    const bool device = find_backend(row.backend).memory() != Memory::Host && !options_.host;
-    row.copy_gbps = device ? device_copy_ : host_copy_;
-    for (std::size_t r = 0; r < references_.size(); ++r) {
-      const double ms = samples[r + 1].median();
-      if (!row.reference || ms < row.reference->ms)
-        row.reference = Reference{std::string(versus_->name()), references_[r]->kernel, ms};
+    row.copy_gbps = on_device(find_backend(row.backend)) ? case_copy_ : host_copy(row);
+    const auto add = [&](const Subject& reference, double ms, bool raced) {
+      const auto known =
+          std::find_if(row.peers.begin(), row.peers.end(),
+                       [&](const Reference& peer) { return peer.backend == reference.name; });
+      if (known == row.peers.end())
+        row.peers.push_back({reference.name, reference.kernel, ms, raced});
+      else if (ms < known->ms)
+        *known = {reference.name, reference.kernel, ms, raced};
+    };
+    for (std::size_t r = 0; r < references_.size(); ++r)
+      add(*references_[r], samples[r + 1].median(), true);
+    for (const auto& one : hopeless_) add(*one, one->trial_ms, false);
+    for (const Reference& peer : row.peers)
+      if (peer.raced && (!row.reference || peer.ms < row.reference->ms)) row.reference = peer;
+  }
+
+  /// The copy of operands that stay in a cache is one of such a size.
+  double host_copy(const Row& row) {
+    const double each = cases::footprint(row.description) / 2;
+    if (!row.hot || each > double(last_level_cache())) return host_copy_;
+    const auto size = std::bit_ceil(std::size_t(each));
+    double& known = hot_copies_[size];
+    if (known == 0) known = copy_bandwidth(threads_, options_.huge_pages, size);
+    return known;
+  }
+
+  /// The fastest ways of each reference on this case; none where it cannot do it.
+  void find_references() {
+    if (std::exchange(references_found_, true)) return;
+    double best_ms = std::numeric_limits<double>::infinity();
+    std::vector<std::vector<std::unique_ptr<Subject>>> able;  // of each reference
+    for (const Versus& versus : versus_) {
+      auto& mine = able.emplace_back();
+      for (std::unique_ptr<Subject>& one : ways_of(versus)) try_out(std::move(one), mine, best_ms);
+    }
+    // The best one or two of each.
+    const std::size_t most = versus_.size() == 1 ? kReferences : 1;
+    for (auto& mine : able) {
+      std::sort(mine.begin(), mine.end(),
+                [](const auto& a, const auto& b) { return a->trial_ms < b->trial_ms; });
+      for (std::size_t i = 0; i < std::min(most, mine.size()); ++i) {
+        const bool slow = mine[i]->trial_ms > kLongCallMs && mine[i]->trial_ms > kSlow * best_ms;
+        (slow ? hopeless_ : references_).push_back(std::move(mine[i]));
+      }
     }
   }
 
-  /// The fastest kernels of the reference backend on this case; none where it cannot do it.
-  void find_references() {
-    if (!versus_ || std::exchange(references_found_, true)) return;
-    std::vector<std::unique_ptr<Subject>> able;
-    for (const std::string& kernel :
-         kernel_names(*versus_, cases::op_of(problem_->description()))) {
+  std::vector<std::unique_ptr<Subject>> ways_of(const Versus& versus) {
+    std::vector<std::unique_ptr<Subject>> list;
+    const Case& c = problem_->description();
+    if (versus.peer) {
+      Site& site = site_on(nullptr);
+      for (Way& way : versus.peer->ways(c, site.runs()))
+        list.push_back(std::make_unique<Subject>(
+            Subject{versus.name(), std::move(way.name), &site, nullptr, std::move(way.calls)}));
+      return list;
+    }
+    for (const std::string& kernel : kernel_names(*versus.backend, cases::op_of(c))) {
       try {
-        std::unique_ptr<Subject> one = subject(*versus_, kernel);
-        if (const cases::Outcome outcome = verify(*one); outcome.ok)
-          able.push_back(std::move(one));
-        else
-          fmt::print(stderr, "reference {} {} is wrong, and left out: {}\n", versus_->name(),
-                     kernel, outcome.message);
+        list.push_back(subject(*versus.backend, kernel));
       } catch (const Error& e) {
         if (e.status() != Status::NotSupported && e.status() != Status::OutOfMemory) throw;
       }
     }
-    std::vector<Timer> timers;
-    for (const auto& one : able) timers.emplace_back(*one->site, one->context);
-    const std::vector<Samples> samples = measure(timers, {kTrialRepeats, options_.max_seconds});
-    std::vector<std::pair<double, std::size_t>> order;
-    for (std::size_t i = 0; i < able.size(); ++i) order.emplace_back(samples[i].median(), i);
-    std::sort(order.begin(), order.end());
-    for (const auto& [ms, i] : order)
-      if (references_.size() < kReferences) references_.push_back(std::move(able[i]));
+    return list;
+  }
+
+  /// Verifies a way and times it briefly; those that are right are kept. Very long calls are not
+  /// repeated when they have been seen to be much slower than others.
+  void try_out(std::unique_ptr<Subject> one, std::vector<std::unique_ptr<Subject>>& able,
+               double& best_ms) {
+    try {
+      const auto start = std::chrono::steady_clock::now();
+      one->site->runs().front().reset();
+      one->calls.front()();
+      if (one->context) one->context->synchronize();
+      one->trial_ms =
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+              .count();
+      if (const cases::Outcome outcome = one->site->runs().front().verify(); !outcome.ok) {
+        fmt::print(stderr, "reference {} {} is wrong, and left out: {}\n", one->name, one->kernel,
+                   outcome.message);
+        return;
+      }
+    } catch (const Error& e) {
+      if (e.status() != Status::NotSupported && e.status() != Status::OutOfMemory) throw;
+      return;
+    }
+    if (one->trial_ms < kVeryLongCallMs || one->trial_ms < kHopeless * best_ms) {
+      std::vector<Timer> timer{Timer(*one->site, one->calls)};
+      one->trial_ms =
+          measure(timer, {.repeats = kTrialRepeats, .max_seconds = kTrialSeconds})[0].median();
+    }
+    best_ms = std::min(best_ms, one->trial_ms);
+    able.push_back(std::move(one));
   }
 
   void write_files() const {
-    if (!options_.json.empty())
-      write_json(options_.json,
-                 {options_.command, threads_, gpu_, options_.device, host_copy_, device_copy_},
-                 rows_);
+    if (!options_.json.empty()) {
+      Header header;
+      header.command = options_.command;
+      header.threads = threads_;
+      header.gpu = gpu_;
+      header.gpu_ordinal = options_.device;
+      header.host_copy_gbps = host_copy_;
+      header.device_copy_gbps = device_copy_;
+      header.f32_peak_gflops = f32_peak_;
+      header.f64_peak_gflops = f64_peak_;
+      header.limits_isa = limits_isa();
+      header.huge_pages = options_.huge_pages;
+      for (const Versus& versus : versus_)
+        if (versus.peer) header.peers.emplace_back(versus.name(), versus.peer->description());
+      write_json(options_.json, header, rows_);
+    }
     if (!options_.plot.empty()) write_plot(options_.plot, rows_);
   }
 
   const BenchOptions& options_;
   const std::vector<Backend*> backends_;
-  Backend* const versus_;
-  const int threads_;  ///< of host backends
+  const int threads_;  ///< of host backends and loaded libraries
+  const std::vector<Versus> versus_;
   std::vector<Row> rows_;
   bool failed_ = false;
+  bool own_host_cases_ = false;  ///< the pass at hand is that of the host's own cases
   double host_copy_ = 0, device_copy_ = 0;
+  double case_copy_ = 0;  ///< of a device, of as many bytes as the case moves
+  double f32_peak_ = 0, f64_peak_ = 0;
+  std::map<std::size_t, double> hot_copies_;  ///< by size of the arrays
   std::string gpu_;
 
   // Of the case at hand; operands before what refers to them.
   std::unique_ptr<cases::Problem> problem_;
   std::unique_ptr<Site> host_site_, device_site_;
   std::vector<std::unique_ptr<Subject>> references_;
+  std::vector<std::unique_ptr<Subject>> hopeless_;  ///< too slow to be raced
   bool references_found_ = false;
 };
 

@@ -9,6 +9,7 @@
 #include <ctime>
 #include <fstream>
 #include <memory>
+#include <sstream>
 #include <thread>
 
 namespace mblas::bench {
@@ -19,7 +20,8 @@ std::string value_in(const char* path, std::string_view key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     const std::size_t colon = line.find(':');
-    if (!line.starts_with(key) || colon == line.npos) continue;
+    if (colon == line.npos || line.substr(0, line.find_last_not_of(" \t", colon - 1) + 1) != key)
+      continue;
     return line.substr(std::min(line.find_first_not_of(" \t", colon + 1), line.size()));
   }
   return {};
@@ -39,8 +41,19 @@ std::string nvidia_smi(const std::string& query, int ordinal) {
 }  // namespace
 
 std::string cpu_model() {
-  const std::string model = value_in("/proc/cpuinfo", "model name");
+  const std::string model = cpu_info("model name");
   return model.empty() ? "unknown" : model;
+}
+
+std::string cpu_info(std::string_view key) { return value_in("/proc/cpuinfo", key); }
+
+std::string cpu_extensions() {
+  std::istringstream all(cpu_info("flags"));
+  std::string chosen;
+  for (std::string flag; all >> flag;)
+    for (const std::string_view start : {"avx", "fma", "f16c", "amx", "gfni", "vaes", "sse4"})
+      if (flag.starts_with(start)) chosen += (chosen.empty() ? "" : " ") + flag;
+  return chosen;
 }
 
 int cpu_cores() { return int(std::thread::hardware_concurrency()); }
@@ -51,6 +64,12 @@ std::size_t memory_available() {
   return std::size_t(sysconf(_SC_PHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));
 }
 
+std::size_t first_level_cache() {
+  return std::size_t(std::max(0L, sysconf(_SC_LEVEL1_DCACHE_SIZE)));
+}
+std::size_t second_level_cache() {
+  return std::size_t(std::max(0L, sysconf(_SC_LEVEL2_CACHE_SIZE)));
+}
 std::size_t last_level_cache() {
   constexpr std::size_t kGuess = std::size_t(32) << 20;
   const long l3 = sysconf(_SC_LEVEL3_CACHE_SIZE), l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);

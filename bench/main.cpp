@@ -80,10 +80,16 @@ void add_bench(CLI::App& app, BenchFlags& flags) {
   bench->add_option("--suite", flags.suite, suite_help());
   bench->add_option("--backend", o.backends, "backends to run, e.g. openmp,cuda")->expected(1);
   bench->add_option("--kernel", o.kernel, "a kernel by name, or all of the backend's table");
-  bench->add_option("--vs", o.versus, "backend whose best kernel is the reference");
+  bench
+      ->add_option("--vs", o.versus,
+                   "what to race against, e.g. eigen,cblas:libopenblas.so.0,onednn:libdnnl.so.2: "
+                   "backends, and libraries that are loaded; the best of them is the reference")
+      ->expected(1);
   bench->add_flag("--host", o.host, "operands in host memory for device backends too");
   bench->add_flag("--hot", o.hot, "the same operands every time: small ones stay in cache");
-  bench->add_option("--threads", o.threads, "threads of host backends")->check(CLI::PositiveNumber);
+  bench->add_flag("--huge-pages", o.huge_pages, "large operands in host memory in huge pages");
+  bench->add_option("--threads", o.threads, "threads of host backends and loaded libraries")
+      ->check(CLI::PositiveNumber);
   bench->add_option("--device", o.device, "device ordinal")
       ->envname("MBLAS_DEVICE")
       ->check(CLI::NonNegativeNumber);
@@ -91,9 +97,9 @@ void add_bench(CLI::App& app, BenchFlags& flags) {
       ->check(CLI::PositiveNumber);
   bench
       ->add_option("--max-seconds", o.max_seconds,
-                   "time for a kernel and case, before samples are cut")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+                   "time for a kernel and case, before samples are cut (30; 4 in suites on the "
+                   "host)")
+      ->check(CLI::PositiveNumber);
   bench->add_option("--json", o.json, "file for the results");
   bench->add_option("--plot", o.plot, "SVG file for the charts");
 }
@@ -107,7 +113,9 @@ int run(const CLI::App& bench, BenchFlags& flags) {
   if (chosen.empty()) {
     const Suite& suite = find_suite(flags.suite);
     o.is_suite = true;
-    o.cases = cases_of(suite);
+    o.cases = cases_of(suite.lines);
+    o.host_cases = cases_of(suite.host_lines);
+    o.hot_host = suite.hot_host;
     o.repeats = suite.repeats;
     if (o.kernel.empty()) o.kernel = suite.kernels;
   } else {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -29,26 +30,40 @@ std::map<std::string, std::string, std::less<>> texts(const cases::Case& any) {
   return result;
 }
 
-std::string versions_json() {
+std::string versions_json(const Header& header) {
   JsonObject versions;
   versions.add("mblas", version()).add("compiler", compiler());
   for (Backend* backend : backends())
     if (backend->unavailable().empty()) versions.add(backend->name(), backend->describe());
+  for (const auto& [name, description] : header.peers) versions.add(name, description);
   return versions.text();
 }
 
 std::string header_json(const Header& header) {
   const bool device = !header.gpu.empty();
-  JsonObject machine, copy, json;
-  machine.add("cpu", cpu_model()).add("cores", cpu_cores());
+  JsonObject machine, copy, peak, json;
+  machine.add("cpu", cpu_model())
+      .add("cores", cpu_cores())
+      .add("family", cpu_info("cpu family"))
+      .add("model", cpu_info("model"))
+      .add("stepping", cpu_info("stepping"))
+      .add("extensions", cpu_extensions())
+      .add("l1d", first_level_cache())
+      .add("l2", second_level_cache())
+      .add("last_level", last_level_cache());
   copy.add("host", header.host_copy_gbps).add("device", header.device_copy_gbps);
+  peak.add("f32", header.f32_peak_gflops)
+      .add("f64", header.f64_peak_gflops)
+      .add("isa", header.limits_isa);
   json.raw("machine", machine.text())
       .add("gpu", header.gpu)
       .add("driver", device ? gpu_driver() : "")
       .add("clocks", device ? gpu_clocks(header.gpu_ordinal) : "")
-      .raw("versions", versions_json())
+      .raw("versions", versions_json(header))
       .add("threads", header.threads)
       .raw("copy_gbps", copy.text())
+      .raw("peak_gflops", peak.text())
+      .add("huge_pages", header.huge_pages)
       .add("commit", commit())
       .add("date", date())
       .add("command", header.command);
@@ -84,7 +99,8 @@ std::string row_json(const Row& row) {
   else
     json.add("batch", 1);
   json.add("backend", row.backend).add("kernel", row.kernel);
-  json.add("operands", row.host_operands ? "host" : "native");
+  json.add("operands", row.host_operands ? "host" : "native").add("hot", row.hot);
+  if (row.threads > 0) json.add("threads", row.threads);
   if (!row.skipped.empty()) return json.add("skipped", row.skipped).text();
   json.add("ms", row.ms)
       .add("mean_ms", row.mean_ms)
@@ -100,6 +116,17 @@ std::string row_json(const Row& row) {
   } else {
     json.raw("reference", "null").raw("reference_ms", "null").raw("ratio", "null");
   }
+  std::vector<std::string> peers;
+  for (const Reference& peer : row.peers)
+    peers.push_back(JsonObject()
+                        .add("name", peer.backend)
+                        .add("kernel", peer.kernel)
+                        .add("ms", peer.ms)
+                        .add("raced", peer.raced)
+                        .text());
+  json.raw("peers", fmt::format("[{}]", fmt::join(peers, ", ")));
+  if (row.peak_gflops > 0)
+    json.add("peak_gflops", row.peak_gflops).add("peak_ratio", row.peak_ratio());
   json.add("copy_ratio", row.gbps / row.copy_gbps)
       .add("error", row.outcome.max_error)
       .add("bound", row.outcome.bound)
@@ -116,6 +143,17 @@ std::string Row::dtype() const {
   const auto fields = texts(cases::resolve(description));
   const auto type = fields.find("--type");
   return type == fields.end() ? "b1" : type->second;
+}
+
+std::int64_t Row::batch() const {
+  return std::visit(
+      [](const auto& c) -> std::int64_t {
+        if constexpr (requires { c.batch; })
+          return c.batch;
+        else
+          return 1;
+      },
+      description);
 }
 
 std::string label(const cases::Case& any) {
@@ -151,9 +189,22 @@ std::string label(const cases::Case& any) {
 }
 
 void print_table_header() {
-  fmt::print("{:<44} {:<8} {:<12} {:>10} {:>9} {:>9} {:>8} {:>6} {:>7} {:>9}  {}\n", "case",
-             "backend", "kernel", "ms", "+-", "GFLOP/s", "GB/s", "copy", "ratio", "err/bound", "");
+  fmt::print("{:<44} {:<8} {:<12} {:>10} {:>9} {:>9} {:>8} {:>6} {:>6} {:>7} {:>9}  {}\n", "case",
+             "backend", "kernel", "ms", "+-", "GFLOP/s", "GB/s", "copy", "peak", "ratio",
+             "err/bound", "");
 }
+
+namespace {
+/// "  vs blis 0.81, openblas 1.02": the ratio to each where there are several.
+std::string peers_text(const Row& row) {
+  std::string text;
+  if (row.peers.size() < 2) return text;
+  for (const Reference& peer : row.peers)
+    text +=
+        fmt::format("{} {} {:.2f}", text.empty() ? "  vs" : ",", peer.backend, peer.ms / row.ms);
+  return text;
+}
+}  // namespace
 
 void print_row(const Row& row) {
   fmt::print("{:<44} {:<8} {:<12} ", label(row.description), row.backend, row.kernel);
@@ -163,14 +214,51 @@ void print_row(const Row& row) {
     const auto cell = [](bool shown, const char* format, double v) {
       return shown ? fmt::format(fmt::runtime(format), v) : std::string("-");
     };
-    fmt::print("{:>10.4f} {:>9.4f} {:>9} {:>8.1f} {:>6} {:>7} {:>9}  {}\n", row.ms,
-               row.deviation_ms, cell(row.gflops > 0, "{:.1f}", row.gflops), row.gbps,
+    // Times of a few nanoseconds need more digits.
+    const auto time = [](double ms) { return fmt::format("{:.{}f}", ms, ms < 0.01 ? 6 : 4); };
+    fmt::print("{:>10} {:>9} {:>9} {:>8.1f} {:>6} {:>6} {:>7} {:>9}  {}{}\n", time(row.ms),
+               time(row.deviation_ms), cell(row.gflops > 0, "{:.1f}", row.gflops), row.gbps,
                cell(row.copy_gbps > 0, "{:.2f}", row.gbps / row.copy_gbps),
+               cell(row.peak_gflops > 0, "{:.2f}", row.peak_ratio()),
                cell(row.reference.has_value(), "{:.3f}", row.ratio()),
                cell(row.outcome.bound > 0, "{:.2g}", row.outcome.worst_ratio),
-               row.outcome.ok ? "ok" : "FAILED: " + row.outcome.message);
+               row.outcome.ok ? "ok" : "FAILED: " + row.outcome.message, peers_text(row));
   }
   std::fflush(stdout);
+}
+
+void print_summary(const std::vector<Row>& rows) {
+  struct Group {
+    int count = 0;
+    double log_sum = 0, worst = 0;
+    const Row* at = nullptr;
+    void add(const Row& row) {
+      ++count;
+      log_sum += std::log(row.ratio());
+      if (at && row.ratio() >= worst) return;
+      worst = row.ratio();
+      at = &row;
+    }
+    void print(std::string_view name) const {
+      fmt::print("{:<44} {:>4} rows  geometric mean {:>7.3f}  worst {:>7.3f}: {}, {}\n", name,
+                 count, std::exp(log_sum / count), worst, label(at->description), at->kernel);
+    }
+  };
+  std::map<std::string, Group> groups;
+  Group all;
+  for (const Row& row : rows) {
+    if (!row.skipped.empty() || !row.reference) continue;
+    std::string name =
+        fmt::format("{} {} {}", row.backend, cases::op_of(row.description), row.dtype());
+    if (row.compute != Compute::Default) name += fmt::format(" {}", name_of(row.compute));
+    if (row.batch() > 1) name += ", batches";
+    groups[name].add(row);
+    all.add(row);
+  }
+  if (all.count < 2) return;
+  fmt::print("\nRatios\n");
+  for (const auto& [name, group] : groups) group.print(name);
+  if (groups.size() > 1) all.print("all");
 }
 
 void write_file(const std::string& path, std::string_view content) {

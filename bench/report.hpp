@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "case.hpp"
@@ -11,10 +12,11 @@
 
 namespace mblas::bench {
 
-/// Times of the best way in which the reference does the same.
+/// Time of the best way in which a reference does the same.
 struct Reference {
   std::string backend, kernel;
   double ms = 0;
+  bool raced = true;  ///< else it was so slow in a trial that its time is of that
 };
 
 /// One kernel on one case.
@@ -28,13 +30,19 @@ struct Row {
   double mean_ms = 0, deviation_ms = 0;
   int samples = 0;
   double gflops = 0, gbps = 0;
-  double copy_gbps = 0;  ///< copy bandwidth of the same memory in the same run
-  std::optional<Reference> reference;
+  double copy_gbps = 0;    ///< copy bandwidth of the same memory in the same run
+  double peak_gflops = 0;  ///< of multiply-adds of the type during the same race; 0: not measured
+  int threads = 0;         ///< of a host backend
+  bool hot = false;        ///< the same operands every time
+  std::optional<Reference> reference;  ///< the fastest of the peers
+  std::vector<Reference> peers;        ///< everything that was raced against
   cases::Outcome outcome;
 
   double ratio() const { return reference ? reference->ms / ms : 0; }
+  double peak_ratio() const { return peak_gflops > 0 ? gflops / peak_gflops : 0; }
   /// Of the results file: the element type, b1 for gf256.
   std::string dtype() const;
+  std::int64_t batch() const;
 };
 
 /// A case in few words: "gemm f32 NT 64x64x64".
@@ -42,6 +50,8 @@ std::string label(const cases::Case& c);
 
 void print_table_header();
 void print_row(const Row& row);
+/// The geometric mean of the ratios, and the worst one, of each operation and type.
+void print_summary(const std::vector<Row>& rows);
 
 struct Header {
   std::string command;  ///< as it was typed
@@ -49,6 +59,10 @@ struct Header {
   std::string gpu;  ///< empty: no device backend took part
   int gpu_ordinal = 0;
   double host_copy_gbps = 0, device_copy_gbps = 0;  ///< 0: not measured
+  double f32_peak_gflops = 0, f64_peak_gflops = 0;  ///< of the host; 0: not measured
+  std::string limits_isa;                           ///< what those were measured with
+  bool huge_pages = false;
+  std::vector<std::pair<std::string, std::string>> peers;  ///< names, versions and files
 };
 
 /// Writes {"header": {…}, "rows": […]} by way of a temporary file; std::runtime_error where it

@@ -36,6 +36,7 @@ const std::vector<Suite>& table() {
        100,
        {
            "transpose --type b4 -m 16384 -n 16384",
+           "geam --type f32 -m 16384 -n 16384 --transA T",
            "transpose --type b4 -m 4096 -n 3072",
            "transpose --type b4 -m 1024:8192:*2 -n m",
            "transpose --type b8 -m 2048,4096,8192 -n m",
@@ -95,6 +96,23 @@ const std::vector<Suite>& table() {
            "geam --type f32 -m 32 -n 32 --batch 65536 --transB T --beta 1",
            "geam --type f64 -m 1000000 -n 16 --transA T --beta 1 --alias B",
            "geam --type bf16 -m 16383 -n 16385 --transA N,T",
+           "geam --type f32 -m 16384 -n 16384 --transA T",
+           "geam --type f32 -m 3072 -n 4096 --transA T",
+           "geam --type f32 -m 100,16 -n 1000000 --transA T",
+           "geam --type f32 -m 1000000 -n 100,16 --transA T",
+           "geam --type f32 -m 16385 -n 16383 --transA T",
+       },
+       {
+           "transpose --type b1,b2,b4,b8,b16 -m 1024 -n 1024",
+           "transpose --type b1,b2,b4,b8,b16 -m 4096 -n 3072",
+           "transpose --type b1,b2,b4,b8,b16 -m 4093 -n 4099",
+           "transpose --type b1,b2,b4,b8,b16 -m 100 -n 1000000",
+           "transpose --type b1,b2,b4,b8,b16 -m 1000000 -n 16",
+           "transpose --type b4,b8 -m 8192,16384 -n m",
+           "transpose_inplace --type b4 -m 8192 -n 8192,4096",
+           "transpose_inplace --type b4 -m 4096 -n 3072",
+           "transpose_inplace --type b4 -m 10007 -n 5003",
+           "geam --type f32,f64 -m 4096 -n 4096 --transA N,T --transB T --alpha 1.5 --beta -0.5",
        }},
       {"gemm",
        "matrix products of every type: square, odd, skewed, all pairs of ops",
@@ -130,7 +148,35 @@ const std::vector<Suite>& table() {
            "gemm --type f32 --compute tf32 --transA N,T --transB N,T -m 1024:16384:*4 -n m -k m",
            "gemm --type f32 --compute tf32 -m 4095 -n 4097 -k 4093",
            "gemm --type i8 --transA N,T --transB N,T -m 2048:16384:*2 -n m -k m",
-       }},
+       },
+       {
+           "gemm --type f32,f64 --compute pedantic -m 4,8,16,32,63,128,256,512,1023,2048,4096 -n m "
+           "-k m",
+           "gemm --type f32,f64 --compute pedantic -m 64,511,1024 -n m -k m --transA N,T --transB "
+           "N,T",
+           "gemm --type f32,f64 --compute pedantic -m 1025 -n 1027 -k 1029 --transA N,T --transB "
+           "N,T",
+           "gemm --type f32 -m 4 -n 4 -k 4 --batch 5461",
+           "gemm --type f32 -m 8 -n 8 -k 8 --batch 1365",
+           "gemm --type f32 -m 16 -n 16 -k 16 --batch 341",
+           "gemm --type f32 -m 32 -n 32 -k 32 --batch 85",
+           "gemm --type f64 -m 4 -n 4 -k 4 --batch 2730",
+           "gemm --type f64 -m 8 -n 8 -k 8 --batch 682",
+           "gemm --type f64 -m 16 -n 16 -k 16 --batch 170",
+           "gemm --type f64 -m 32 -n 32 -k 32 --batch 42",
+           "gemm --type f32,f64 -m 8 -n 8 -k 100000",
+           "gemm --type f32,f64 -m 100000 -n 16 -k 16",
+           "gemm --type f32,f64 -m 4096 -n 4096 -k 32",
+           "gemm --type f32,f64 -m 4096 -n 1 -k 4096",
+           "gemm --type f32,f64 -m 1 -n 4096 -k 4096",
+           "gemm --type f32,f64 -m 1024 -n m -k m --alpha 0.5 --beta 0.25",
+           "gemm --type cf32,cf64 -m 256,1024 -n m -k m",
+           "gemm --type f32 -m 1024,2048,4096 -n m -k m",
+           "gemm --type bf16 -m 256:4096:*2 -n m -k m",
+           "gemm --type bf16 --out f32 -m 1024 -n m -k m",
+           "gemm --type f16,i8 -m 1024 -n m -k m",
+       },
+       true},
       {"small",
        "tiny matrices in batches, vectors in all but name, long sums",
        "",
@@ -207,9 +253,9 @@ const Suite& find_suite(std::string_view name) {
   throw std::invalid_argument("no suite '" + std::string(name) + "': " + known);
 }
 
-std::vector<cases::Case> cases_of(const Suite& suite) {
+std::vector<cases::Case> cases_of(std::span<const std::string_view> lines) {
   std::vector<cases::Case> all;
-  for (const std::string_view line : suite.lines)
+  for (const std::string_view line : lines)
     for (const cases::Case& c : expand_line(line)) all.push_back(c);
   return all;
 }

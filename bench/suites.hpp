@@ -17,11 +17,14 @@ struct Suite {
       kernels;  ///< what --kernel is where it is not given; empty: the library's choice
   int repeats;  ///< likewise --repeats
   std::vector<std::string_view> lines;  ///< commands, each standing for one or more cases
+  /// In their place on host backends, which are fit for other sizes; empty: the same.
+  std::vector<std::string_view> host_lines = {};
+  bool hot_host = false;  ///< host_lines run on the same operands every time
 };
 
 std::span<const Suite> suites();
 /// std::invalid_argument lists the suites.
 const Suite& find_suite(std::string_view name);
-std::vector<cases::Case> cases_of(const Suite& suite);
+std::vector<cases::Case> cases_of(std::span<const std::string_view> lines);
 
 }  // namespace mblas::bench

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <numeric>
-#include <thread>
+#include <utility>
 
 #include "machine.hpp"
 
@@ -29,7 +28,10 @@ constexpr double kDeviceSampleMs = 1.0, kHostSampleMs = 0.2;
 
 constexpr double kSettled = 0.03;  // relative difference of two samples in a row
 constexpr int kLeastWarmUps = 3, kMostWarmUps = 20;
-constexpr double kMostWarmUpMs = 1500;
+constexpr double kMostDeviceWarmUpMs = 1500, kMostHostWarmUpMs = 400;
+/// Of calls longer than this, what other threads do at their start does not matter.
+constexpr double kLongCallMs = 20;
+constexpr int kMostSamples = 100;  // of those beyond what was asked for
 
 double median_of(std::vector<double> v) {
   const auto middle = v.begin() + std::ptrdiff_t(v.size() / 2);
@@ -58,10 +60,7 @@ Site::Site(const cases::Problem& problem, std::unique_ptr<Queue> queue, bool hot
   while (runs_.size() < count) runs_.emplace_back(problem, queue_.get());
 }
 
-cases::Run& Site::next() {
-  turn_ = turn_ + 1 == runs_.size() ? 0 : turn_ + 1;
-  return runs_[turn_];
-}
+std::size_t Site::next() { return turn_ = turn_ + 1 == runs_.size() ? 0 : turn_ + 1; }
 
 double Samples::median() const { return median_of(ms); }
 double Samples::mean() const {
@@ -74,81 +73,80 @@ double Samples::deviation() const {
   return std::sqrt(sum / double(ms.size() - 1));
 }
 
-double Timer::time(int calls) {
+double Timer::time(int count) {
   Queue* queue = site_->queue();
   if (!queue) {
     const Clock::time_point start = Clock::now();
-    for (int i = 0; i < calls; ++i) site_->next()(*context_);
-    return milliseconds_since(start) / calls;
+    for (int i = 0; i < count; ++i) calls_[site_->next()]();
+    return milliseconds_since(start) / count;
   }
   // The call before the first mark keeps the device busy while the host issues the others: what is
   // timed is the device's work, not how long it waited for the first of it.
-  site_->next()(*context_);
+  calls_[site_->next()]();
   queue->mark(0);
-  for (int i = 0; i < calls; ++i) site_->next()(*context_);
+  for (int i = 0; i < count; ++i) calls_[site_->next()]();
   queue->mark(1);
-  return queue->elapsed_ms(0, 1) / calls;
+  return queue->elapsed_ms(0, 1) / count;
 }
 
 void Timer::warm_up() {
-  const double least = site_->queue() ? kDeviceSampleMs : kHostSampleMs;
+  const bool device = site_->queue() != nullptr;
+  const double least = device ? kDeviceSampleMs : kHostSampleMs;
+  const double most = device ? kMostDeviceWarmUpMs : kMostHostWarmUpMs;
   const Clock::time_point start = Clock::now();
-  double last = 0;
-  for (int i = 0; i < kMostWarmUps && (i == 0 || milliseconds_since(start) < kMostWarmUpMs); ++i) {
-    const double now = time(calls_);
-    calls_ = int(std::clamp(std::ceil(least / std::max(now, 1e-6)), 1.0, 10000.0));
+  for (int i = 0; i < kMostWarmUps && (i == 0 || milliseconds_since(start) < most); ++i) {
+    const double now = time(count_);
+    count_ = int(std::clamp(std::ceil(least / std::max(now, 1e-6)), 1.0, 10000.0));
+    const double last = std::exchange(last_ms_, now);
     if (i >= kLeastWarmUps && std::fabs(now - last) <= kSettled * now) break;
-    last = now;
   }
 }
 
-double Timer::sample() { return time(calls_); }
+double Timer::sample(bool untimed_first) {
+  if (untimed_first && last_ms_ < kLongCallMs) calls_[site_->next()]();
+  return last_ms_ = time(count_);
+}
 
 std::vector<Samples> measure(std::vector<Timer>& timers, const TimingOptions& options) {
   for (Timer& timer : timers) timer.warm_up();
   std::vector<Samples> samples(timers.size());
   const Clock::time_point start = Clock::now();
-  for (int i = 0; i < options.repeats; ++i) {
-    if (i > 0 && milliseconds_since(start) > 1e3 * options.max_seconds) break;
-    for (std::size_t t = 0; t < timers.size(); ++t) samples[t].ms.push_back(timers[t].sample());
+  const int most = std::max(options.repeats, options.least_seconds > 0 ? kMostSamples : 0);
+  for (int i = 0; i < most; ++i) {
+    const double seconds = milliseconds_since(start) / 1e3;
+    if (i >= options.repeats && seconds > options.least_seconds) break;
+    if (i >= options.least && seconds > options.max_seconds) break;
+    if (options.each_round) options.each_round(i);
+    for (std::size_t t = 0; t < timers.size(); ++t)
+      samples[t].ms.push_back(timers[t].sample(options.untimed_first));
   }
   return samples;
 }
 
-double copy_bandwidth(Queue& queue) {
-  const std::int64_t bytes = std::min(kCopyBytes, std::int64_t(queue.memory_free() / 4));
-  void* from = queue.allocate(std::size_t(bytes));
-  void* to = queue.allocate(std::size_t(bytes));
-  const auto copy = [&] { cases::copy_bytes(queue, to, from, bytes, CopyKind::DeviceToDevice); };
+double copy_bandwidth(Queue& queue, std::int64_t bytes) {
+  const std::int64_t most = std::int64_t(queue.memory_free() / 4);
+  bytes = std::clamp<std::int64_t>(bytes ? bytes : kCopyBytes, 1, most);
+  const std::int64_t step = (bytes + 255) / 256 * 256;
+  const std::int64_t places = std::max<std::int64_t>(1, std::min(kCopyBytes, most) / step);
+  const auto copies = int(std::clamp<std::int64_t>(kCopyBytes / bytes, kCopiesInSample, 500));
+  auto* from = static_cast<std::byte*>(queue.allocate(std::size_t(places * step)));
+  auto* to = static_cast<std::byte*>(queue.allocate(std::size_t(places * step)));
+  std::int64_t turn = 0;
+  const auto copy = [&] {
+    const std::int64_t at = turn++ % places * step;
+    cases::copy_bytes(queue, to + at, from + at, bytes, CopyKind::DeviceToDevice);
+  };
   std::vector<double> ms;
   for (int i = 0; i < kCopySamples; ++i) {
     copy();  // as in Timer::time, and to warm up
     queue.mark(0);
-    for (int repeat = 0; repeat < kCopiesInSample; ++repeat) copy();
+    for (int repeat = 0; repeat < copies; ++repeat) copy();
     queue.mark(1);
-    ms.push_back(queue.elapsed_ms(0, 1) / kCopiesInSample);
+    ms.push_back(queue.elapsed_ms(0, 1) / copies);
   }
   queue.deallocate(from);
   queue.deallocate(to);
   return 2 * double(bytes) / median_of(ms) / 1e6;
-}
-
-double copy_bandwidth(int threads) {
-  const auto bytes = std::min(std::size_t(kCopyBytes), memory_available() / 8);
-  const std::size_t share = bytes / std::size_t(threads);
-  std::vector<std::byte> from(bytes, std::byte{1}), to(bytes, std::byte{2});
-  std::vector<double> ms;
-  for (int i = 0; i < kCopySamples; ++i) {
-    const Clock::time_point start = Clock::now();
-    std::vector<std::jthread> workers;
-    for (int t = 0; t < threads; ++t) {
-      const std::size_t at = std::size_t(t) * share;
-      workers.emplace_back([&, at] { std::memcpy(to.data() + at, from.data() + at, share); });
-    }
-    workers.clear();
-    ms.push_back(milliseconds_since(start));
-  }
-  return 2 * double(share) * threads / median_of(ms) / 1e6;
 }
 
 }  // namespace mblas::bench

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "mblas/backend.hpp"
-#include "mblas/context.hpp"
+#include "peer.hpp"
 #include "problem.hpp"
 
 namespace mblas::bench {
@@ -19,9 +22,9 @@ class Site {
   Site(const cases::Problem& problem, std::unique_ptr<Queue> queue, bool hot);
 
   Queue* queue() const { return queue_.get(); }
-  /// The copy whose turn it is.
-  cases::Run& next();
-  cases::Run& first() { return runs_.front(); }
+  std::span<cases::Run> runs() { return runs_; }
+  /// Index of the copy whose turn it is, whoever calls.
+  std::size_t next();
 
  private:
   std::unique_ptr<Queue> queue_;
@@ -38,36 +41,45 @@ struct Samples {
 };
 
 struct TimingOptions {
-  int repeats = 20;         ///< samples
-  double max_seconds = 30;  ///< of a kernel and case, after which fewer samples must do
+  int repeats = 20;          ///< samples
+  int least = 1;             ///< samples to take however long they last
+  double max_seconds = 30;   ///< of a kernel and case, after which fewer samples must do
+  double least_seconds = 0;  ///< up to which more samples are taken
+  /// An untimed call goes before each sample. Threads that the others' calls left spinning have
+  /// then found out that there is nothing to do.
+  bool untimed_first = false;
+  std::function<void(int round)> each_round =
+      nullptr;  ///< called between rounds of samples; may be null
 };
 
-/// Times the calls of a context at a site: with the device's own marks where the operands are in
-/// its memory, else with the steady clock around calls that return when they are done.
+/// Times calls on the operands of a site, one for each copy of them: with the device's own marks
+/// where the operands are in its memory, else with the steady clock around calls that return when
+/// they are done.
 class Timer {
  public:
-  Timer(Site& site, Context& context) : site_(&site), context_(&context) {}
+  Timer(Site& site, std::span<const Call> calls) : site_(&site), calls_(calls) {}
 
   /// Calls until the times have settled; chooses how many calls make a sample long enough to be
   /// timed.
   void warm_up();
   /// Milliseconds of a call.
-  double sample();
+  double sample(bool untimed_first);
 
  private:
-  double time(int calls);
+  double time(int count);
 
   Site* site_;
-  Context* context_;
-  int calls_ = 1;
+  std::span<const Call> calls_;
+  int count_ = 1;
+  double last_ms_ = 0;
 };
 
 /// Samples of all timers, taken in turn: A B A B.
 std::vector<Samples> measure(std::vector<Timer>& timers, const TimingOptions& options);
 
-/// Bytes read and written per second, in GB/s, by a copy within the memory of `queue`, or of the
-/// host by that many threads: the most that anything moving matrices can reach.
-double copy_bandwidth(Queue& queue);
-double copy_bandwidth(int threads);
+/// Bytes read and written per second, in GB/s, by a copy of `bytes` (0: 512 MiB) within the memory
+/// of `queue`, from and to places that do not fit its caches together: the most that anything
+/// moving matrices can reach.
+double copy_bandwidth(Queue& queue, std::int64_t bytes = 0);
 
 }  // namespace mblas::bench
