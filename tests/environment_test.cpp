@@ -55,6 +55,17 @@ TEST(Environment, Backend) {
   expect({"try"}, {{"MBLAS_BACKEND", "nonsense"}}, {"try: UnknownName"});
 }
 
+TEST(Environment, ABackendNamedManyTimesIsOneCandidate) {
+  std::string names = "openmp";
+  for (int i = 1; i < 1000; ++i) names += ",openmp";
+  expect({"gemm", "gemm1"}, {{"MBLAS_BACKEND", names}}, {"gemm: ok openmp/", "gemm1: ok openmp/"});
+  // A call that every candidate declines reports each of them once.
+  const Finished f = probe({"gemm"}, {{"MBLAS_BACKEND", names}, {"MBLAS_COMPUTE", "tf32"}});
+  const std::size_t first = f.out.find("native arithmetic");
+  ASSERT_NE(first, f.out.npos) << f.out;
+  EXPECT_LT(f.out.size(), std::size_t{4096}) << f.out;
+}
+
 TEST(Environment, ABackendThatCannotRunHereSaysWhy) {
   for (const std::string name : {"eigen", "cuda", "cublas"}) {
     std::string reason = "not built";

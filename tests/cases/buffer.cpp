@@ -1,5 +1,7 @@
 #include "buffer.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -11,6 +13,9 @@ namespace mblas::cases {
 namespace {
 
 constexpr std::align_val_t kAlignment{256};
+
+constexpr std::int64_t kPage = 4096, kWorthHugePages = std::int64_t{4} << 20;
+bool huge_pages = false;
 
 /// Bits that make any pattern of the type a quiet NaN.
 std::uint64_t nan_bits(DType type) {
@@ -82,14 +87,22 @@ Buffer::Buffer(const Shape& shape, std::int64_t offset, std::int64_t room)
         const int size = size_of(shape.type);
         const std::int64_t first = kGuardBytes + offset * size;
         const std::int64_t elements = std::max(shape.span(), room);
-        return Geometry{shape, first, (first + elements * size + kGuardBytes + 255) / 256 * 256};
+        return Geometry{shape, first, elements * size,
+                        (first + elements * size + kGuardBytes + 255) / 256 * 256};
       }()) {
   fill_pattern(bytes(), shape.type);
 }
 
 Buffer::Buffer(const Geometry& geometry)
     : geometry_(geometry),
-      data_(static_cast<std::byte*>(::operator new[](std::size_t(geometry.total), kAlignment))) {}
+      data_(static_cast<std::byte*>(::operator new[](std::size_t(geometry.total), kAlignment))) {
+  if (!huge_pages || geometry.total < kWorthHugePages) return;
+  const auto start = reinterpret_cast<std::uintptr_t>(data_.get());
+  const std::uintptr_t first = (start + kPage - 1) / kPage * kPage;
+  madvise(reinterpret_cast<void*>(first), std::size_t(geometry.total - kPage), MADV_HUGEPAGE);
+}
+
+void Buffer::use_huge_pages(bool use) { huge_pages = use; }
 
 Buffer Buffer::clone() const {
   Buffer copy(geometry_);
@@ -102,7 +115,7 @@ std::string Buffer::difference(const Buffer& before, std::int64_t byte) const {
   const auto hex = [&](std::byte b) {
     return std::string{kDigits[int(b) >> 4], kDigits[int(b) & 15]};
   };
-  const auto& [s, first, total] = geometry_;
+  const auto& [s, first, room, total] = geometry_;
   const std::int64_t end = first + s.span() * size_of(s.type);
   std::string where;
   if (byte < first) {
@@ -177,6 +190,21 @@ Placed::Placed(const Buffer& content, Queue* queue) : queue_(queue), geometry_(c
   for (std::int64_t b = shape().batch; b-- > 0;) pointers_.push_back(at(b));
 }
 
+Placed::Placed(const Buffer& content, GuardedPages& pages, Flush flush, bool written)
+    : geometry_(content.geometry()) {
+  pages.reserve(std::size_t(geometry_.room));
+  const auto size = std::int64_t(pages.size());
+  const std::int64_t before = flush == Flush::Start ? 0 : size - geometry_.room;
+  pages_ = pages.writable() + before - geometry_.first;
+  shown_ = written ? 0 : pages.readable() - pages.writable();
+  window_ = {std::max<std::int64_t>(0, geometry_.first - before),
+             std::min(geometry_.total, geometry_.first - before + size)};
+  host_ = std::make_unique<Buffer>(content.clone());
+  reset(content);
+  pointers_.reserve(std::size_t(shape().batch));
+  for (std::int64_t b = shape().batch; b-- > 0;) pointers_.push_back(at(b));
+}
+
 Placed::~Placed() {
   if (device_) queue_->deallocate(device_);
 }
@@ -185,11 +213,16 @@ Placed::Placed(Placed&& other) noexcept
     : queue_(other.queue_),
       geometry_(other.geometry_),
       device_(std::exchange(other.device_, nullptr)),
+      pages_(other.pages_),
+      shown_(other.shown_),
+      window_(other.window_),
       host_(std::move(other.host_)),
       pointers_(std::move(other.pointers_)) {}
 
 void* Placed::at(std::int64_t b) const {
-  std::byte* base = device_ ? static_cast<std::byte*>(device_) : host_->bytes().data();
+  std::byte* base = device_  ? static_cast<std::byte*>(device_)
+                    : pages_ ? pages_ + shown_
+                             : host_->bytes().data();
   return base + geometry_.first + b * shape().stride * size_of(shape().type);
 }
 
@@ -198,6 +231,9 @@ void Placed::reset(const Buffer& content) {
   if (device_) {
     copy_bytes(*queue_, device_, bytes.data(), std::int64_t(bytes.size()), CopyKind::HostToDevice);
     queue_->synchronize();
+  } else if (pages_) {
+    std::memcpy(pages_ + window_.begin, bytes.data() + window_.begin,
+                std::size_t(window_.end - window_.begin));
   } else {
     std::memcpy(host_->bytes().data(), bytes.data(), bytes.size());
   }
@@ -209,6 +245,9 @@ const Buffer& Placed::fetch() {
     const std::span<std::byte> bytes = host_->bytes();
     copy_bytes(*queue_, bytes.data(), device_, std::int64_t(bytes.size()), CopyKind::DeviceToHost);
     queue_->synchronize();
+  } else if (pages_) {
+    std::memcpy(host_->bytes().data() + window_.begin, pages_ + window_.begin,
+                std::size_t(window_.end - window_.begin));
   }
   return *host_;
 }

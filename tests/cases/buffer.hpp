@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "guarded_pages.hpp"
 #include "mblas/backend.hpp"
 #include "mblas/types.hpp"
 
@@ -45,13 +46,15 @@ class Buffer {
   /// Where things lie in the allocation, in bytes.
   struct Geometry {
     Shape shape;
-    std::int64_t first = 0, total = 0;
+    std::int64_t first = 0, room = 0, total = 0;  ///< room: bytes between the guards
   };
 
   /// Everything holds the pattern. The first element lies `offset` elements past a 256-byte
   /// boundary; there is room for `room` elements at least, should the matrices need fewer.
   explicit Buffer(const Shape& shape, std::int64_t offset = 0, std::int64_t room = 0);
   explicit Buffer(const Geometry& geometry);
+  /// Large buffers made from now on ask the system for huge pages.
+  static void use_huge_pages(bool use);
   Buffer(Buffer&&) = default;
   Buffer& operator=(Buffer&&) = default;
   Buffer clone() const;
@@ -98,6 +101,9 @@ class Placed {
  public:
   /// `queue` null: host memory. The queue must outlive this object.
   Placed(const Buffer& content, Queue* queue);
+  /// In guarded pages, which must outlive this object and hold nothing else, against one of their
+  /// ends; of the guards as much as there is room for. What is not `written` may only be read.
+  Placed(const Buffer& content, GuardedPages& pages, Flush flush, bool written);
   ~Placed();
   Placed(Placed&&) noexcept;
   Placed(const Placed&) = delete;
@@ -115,9 +121,17 @@ class Placed {
   const Buffer& fetch();
 
  private:
-  Queue* queue_;
+  /// What of the content, guards included, lies in the pages: as bytes of the content.
+  struct Window {
+    std::int64_t begin = 0, end = 0;
+  };
+
+  Queue* queue_ = nullptr;
   Buffer::Geometry geometry_;
   void* device_ = nullptr;
+  std::byte* pages_ = nullptr;  ///< where the content would begin in the writable pages
+  std::ptrdiff_t shown_ = 0;    ///< from there to what at() shows
+  Window window_;
   std::unique_ptr<Buffer> host_;  ///< the copy itself, or what fetch() brought back from a device
   std::vector<void*> pointers_;
 };

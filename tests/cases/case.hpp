@@ -119,6 +119,7 @@ struct TransposeCase {
   std::int64_t lda = 0, ldb = 0;
   std::int64_t batch = 1;
   std::int64_t strideA = kPacked, strideB = kPacked;
+  Data data = Data::Uniform;
   std::int64_t offset = 0;
   std::uint64_t seed = 1;
 
@@ -132,6 +133,7 @@ struct TransposeCase {
     f("--batch", c.batch, "number of matrices");
     f("--strideA", c.strideA, "elements between matrices; -1: packed, 0: the same matrix");
     f("--strideB", c.strideB, "elements between matrices; -1: packed");
+    f("--data", c.data, "uniform: any bytes; positive: those of positive numbers");
     f("--offset", c.offset, "elements off a 256-byte boundary");
     f("--seed", c.seed, "of the random operands");
   }
@@ -146,6 +148,7 @@ struct TransposeInplaceCase {
   std::int64_t lda = 0, ldb = 0;
   std::int64_t batch = 1;
   std::int64_t strideA = kPacked;
+  Data data = Data::Uniform;
   std::int64_t offset = 0;
   std::uint64_t seed = 1;
 
@@ -158,6 +161,7 @@ struct TransposeInplaceCase {
     f("--ldb", c.ldb, "leading dimension after; 0: the smallest");
     f("--batch", c.batch, "number of matrices");
     f("--strideA", c.strideA, "elements between matrices; -1: packed");
+    f("--data", c.data, "uniform: any bytes; positive: those of positive numbers");
     f("--offset", c.offset, "elements off a 256-byte boundary");
     f("--seed", c.seed, "of the random operands");
   }

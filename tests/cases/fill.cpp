@@ -1,5 +1,6 @@
 #include "fill.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstring>
@@ -18,6 +19,23 @@ template <>
 constexpr int kWideExponent<double> = 250;
 template <>
 constexpr int kWideExponent<half> = 5;
+
+/// Exponent of the smallest normal number.
+template <class T>
+constexpr int kLeastExponent = -126;
+template <>
+constexpr int kLeastExponent<double> = -1022;
+template <>
+constexpr int kLeastExponent<half> = -14;
+/// Powers of two from there down to the smallest number of all.
+template <class T>
+constexpr int kSubnormalBits = 23;
+template <>
+constexpr int kSubnormalBits<double> = 52;
+template <>
+constexpr int kSubnormalBits<half> = 10;
+template <>
+constexpr int kSubnormalBits<bfloat16> = 7;
 
 template <class T>
 T real_element(Data data, Random& random) {
@@ -47,6 +65,17 @@ T real_element(Data data, Random& random) {
           return make(std::numeric_limits<double>::infinity());
         case 2:
           return make(-std::numeric_limits<double>::infinity());
+      }
+      break;
+    case Data::Tiny:
+      switch (random.below(5)) {
+        case 0:
+          return make(random.below(2) ? 0.0 : -0.0);
+        case 1:
+          return make(std::ldexp(random.uniform(-1, 1),
+                                 kLeastExponent<T> - int(random.below(kSubnormalBits<T>))));
+        case 2:
+          return make(std::ldexp(random.uniform(-2, 2), kLeastExponent<T> + int(random.below(4))));
       }
       break;
   }
@@ -88,12 +117,19 @@ void fill_typed(Buffer& buffer, Data data, std::uint64_t seed, int operand) {
   });
 }
 
-void fill_bytes(Buffer& buffer, std::uint64_t seed, int operand) {
-  const std::int64_t bytes = buffer.shape().length * size_of(buffer.shape().type);
+void fill_bytes(Buffer& buffer, Data data, std::uint64_t seed, int operand) {
+  const int size = size_of(buffer.shape().type);
+  const std::int64_t bytes = buffer.shape().length * size;
+  // The sign and the upper two bits of the exponent of each floating-point number in a word.
+  std::uint64_t clear = 0, set = 0;
+  for (int top = std::min(size, 8) - 1; data == Data::Positive && top < 8; top += size) {
+    clear |= std::uint64_t(0xe0) << (8 * top);
+    set |= std::uint64_t(0x20) << (8 * top);
+  }
   for_each_line(buffer, seed, operand, [&](void* line, Random& random) {
     auto* to = static_cast<std::byte*>(line);
     for (std::int64_t i = 0; i < bytes; i += 8) {
-      const std::uint64_t word = random.bits();
+      const std::uint64_t word = (random.bits() & ~clear) | set;
       std::memcpy(to + i, &word, std::size_t(std::min<std::int64_t>(8, bytes - i)));
     }
   });
@@ -112,7 +148,7 @@ void fill(Buffer& buffer, Data data, std::uint64_t seed, int operand) {
     case DType::b4:
     case DType::b8:
     case DType::b16:
-      return fill_bytes(buffer, seed, operand);
+      return fill_bytes(buffer, data, seed, operand);
     default:
       return visit_float(buffer.shape().type, [&]<class T>(std::type_identity<T>) {
         fill_typed<T>(buffer, data, seed, operand);

@@ -29,4 +29,11 @@ Run::Run(const Problem& problem, Queue* queue) : problem_(&problem) {
   for (const Buffer& operand : problem.operands()) operands_.emplace_back(operand, queue);
 }
 
+Run::Run(const Problem& problem, std::span<GuardedPages> pages, Flush flush) : problem_(&problem) {
+  const std::span<const Buffer> operands = problem.operands();
+  operands_.reserve(operands.size());
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    operands_.emplace_back(operands[i], pages[i], flush, i + 1 == operands.size());
+}
+
 }  // namespace mblas::cases

@@ -53,6 +53,8 @@ std::unique_ptr<Problem> prepare(const Case& c, double full_up_to = 0x1p25);
 class Run {
  public:
   explicit Run(const Problem& problem, Queue* queue = nullptr);
+  /// Each operand in guarded pages of its own, which must outlive this object.
+  Run(const Problem& problem, std::span<GuardedPages> pages, Flush flush);
 
   /// Calls the public function; throws what it throws.
   void operator()(Context& context) { problem_->call(context, operands_); }

@@ -39,6 +39,7 @@ enum class Data : std::uint8_t {
   Wide,      ///< magnitudes over most of the exponents whose products still fit
   Integers,  ///< integers in [-4, 4], exact in every type
   Special,   ///< Uniform with a NaN or an infinity in about one element of 300
+  Tiny,      ///< zeros of both signs, subnormals and the smallest normal numbers among Uniform
 };
 
 }  // namespace mblas::cases

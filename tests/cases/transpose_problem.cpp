@@ -65,7 +65,7 @@ class TransposeProblem final : public Problem {
  public:
   explicit TransposeProblem(const TransposeCase& c) : Problem(c), c_(c) {
     for (const Shape& shape : shapes(c)) operands_.emplace_back(shape, c.offset);
-    fill(operands_[0], Data::Uniform, c.seed, 0);
+    fill(operands_[0], c.data, c.seed, 0);
   }
 
   void call(Context& context, std::span<const Placed> at) const override {
@@ -95,7 +95,7 @@ class TransposeInplaceProblem final : public Problem {
   explicit TransposeInplaceProblem(const TransposeInplaceCase& c)
       : Problem(c), c_(c), after_(shape_of(c.type, c.layout, c.n, c.m, c.ldb, c.strideA, c.batch)) {
     operands_.emplace_back(shapes(c)[0], c.offset, room(c));
-    fill(operands_[0], Data::Uniform, c.seed, 0);
+    fill(operands_[0], c.data, c.seed, 0);
   }
 
   void call(Context& context, std::span<const Placed> at) const override {

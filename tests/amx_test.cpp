@@ -1,0 +1,240 @@
+// The products on AMX tiles: values that the tile instructions treat differently from ordinary
+// arithmetic, and the mode that only these rows have. Skipped where they cannot run.
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mblas/accuracy.hpp"
+#include "support.hpp"
+#include "sweep_cases.hpp"
+
+namespace mblas::testing {
+namespace {
+
+/// Why the row cannot run here, if so.
+std::optional<std::string> unable(const char* kernel, DType in, DType out) {
+  Context context("openmp");
+  context.set_kernel(std::string("gemm=") + kernel);
+  cases::GemmCase c;
+  c.in = in;
+  c.out = out;
+  if (in == DType::f32) c.compute = Compute::BF16x6;
+  const Result result = run_case(c, context);
+  if (result.fate == Fate::Ran) return {};
+  return result.text;
+}
+
+float to_float(float x) { return x; }
+float to_float(half x) { return float(x); }
+float to_float(bfloat16 x) { return float(x); }
+
+/// C = alpha A B on `kernel`, checked against double arithmetic element by element: finite ones
+/// against the bound, the others to be of the same kind.
+template <class TA, class TC>
+class Special {
+ public:
+  static constexpr std::int64_t kM = 70, kN = 75, kK = 101;
+
+  explicit Special(const char* kernel) : context_("openmp"), A(kM * kK), B(kK * kN) {
+    context_.set_kernel(std::string("gemm=") + kernel);
+    for (std::size_t i = 0; i < A.size(); ++i) A[i] = TA(pattern(i, 7));
+    for (std::size_t i = 0; i < B.size(); ++i) B[i] = TA(pattern(i, 11));
+  }
+  TA& a(std::int64_t i, std::int64_t p) { return A[std::size_t(i * kK + p)]; }
+  TA& b(std::int64_t p, std::int64_t j) { return B[std::size_t(p * kN + j)]; }
+
+  void check() {
+    const Compute compute = std::is_same_v<TA, float> ? Compute::BF16x6 : Compute::Default;
+    std::vector<TC> first;
+    for (const int threads : {1, 2, 5}) {
+      context_.set_num_threads(threads);
+      std::vector<TC> C(kM * kN, TC(std::numeric_limits<float>::quiet_NaN()));
+      gemm(context_, Layout::RowMajor, Op::NoTrans, Op::NoTrans, kM, kN, kK, 1.0f, A.data(), kK,
+           B.data(), kN, 0.0f, C.data(), kN, {compute});
+      if (first.empty())
+        first = C;
+      else
+        ASSERT_EQ(std::memcmp(first.data(), C.data(), C.size() * sizeof(TC)), 0) << threads;
+    }
+    int wrong = 0;
+    for (std::int64_t i = 0; i < kM; ++i) {
+      for (std::int64_t j = 0; j < kN; ++j) {
+        double sum = 0, magnitude = 0;
+        for (std::int64_t p = 0; p < kK; ++p) {
+          const double product = double(to_float(a(i, p))) * double(to_float(b(p, j)));
+          sum += product;
+          magnitude += std::abs(product);
+        }
+        const double got = to_float(first[std::size_t(i * kN + j)]);
+        bool good;
+        if (std::isnan(sum)) {
+          good = std::isnan(got);
+        } else if (std::isinf(sum)) {
+          good = got == sum;
+        } else {
+          const double bound =
+              gemm_bound(dtype_v<TA>, dtype_v<TC>, kK, magnitude, std::abs(sum), compute);
+          good = std::abs(got - sum) <= bound;
+        }
+        if (!good && ++wrong < 5)
+          ADD_FAILURE() << "C(" << i << ", " << j << ") is " << got << ", not " << sum;
+      }
+    }
+    EXPECT_EQ(wrong, 0);
+  }
+
+ private:
+  static float pattern(std::size_t i, std::size_t step) {
+    return float(int(i * step % 1021) - 510) / 512;
+  }
+  Context context_;
+
+ public:
+  std::vector<TA> A, B;
+};
+
+template <class TA, class TC>
+void run_all(const char* kernel) {
+  if (const auto reason = unable(kernel, dtype_v<TA>, dtype_v<TC>)) GTEST_SKIP() << *reason;
+  using S = Special<TA, TC>;
+  const float inf = std::numeric_limits<float>::infinity();
+  const auto with = [&](auto&& change) {
+    S s(kernel);
+    change(s);
+    s.check();
+  };
+  {
+    SCOPED_TRACE("ordinary");
+    with([](S&) {});
+  }
+  {
+    SCOPED_TRACE("NaN");
+    with([](S& s) { s.a(3, 5) = TA(std::numeric_limits<float>::quiet_NaN()); });
+    with([](S& s) { s.b(100, 74) = TA(std::numeric_limits<float>::quiet_NaN()); });
+  }
+  {
+    SCOPED_TRACE("infinities");
+    with([&](S& s) { s.a(40, 0) = TA(inf), s.b(1, 40) = TA(-inf); });
+    with([&](S& s) { s.a(69, 7) = TA(inf), s.a(69, 8) = TA(-inf); });
+    with([&](S& s) {  // times 0
+      s.a(2, 9) = TA(inf);
+      for (std::int64_t j = 0; j < S::kN; ++j) s.b(9, j) = TA(0.0f);
+    });
+  }
+  {
+    SCOPED_TRACE("zeros");
+    with([](S& s) {
+      for (TA& x : s.A) x = TA(0.0f);
+    });
+    with([&](S& s) {
+      for (TA& x : s.A) x = TA(-0.0f);
+      s.b(0, 0) = TA(inf);
+    });
+  }
+  if constexpr (std::is_same_v<TA, half>) {
+    SCOPED_TRACE("subnormal operands");
+    with([](S& s) {
+      for (std::int64_t p = 0; p < S::kK; ++p) s.a(5, p) = TA(0x1p-24f * float(p % 7));
+    });
+    with([](S& s) {  // products around 2^-48
+      for (TA& x : s.A) x = TA(to_float(x) * 0x1p-20f);
+      for (TA& x : s.B) x = TA(to_float(x) * 0x1p-20f);
+    });
+    with([](S& s) { s.a(1, 1) = TA(65504.0f); });
+  } else {
+    {
+      SCOPED_TRACE("subnormal operands");
+      with([](S& s) {  // that large ones make normal again
+        for (std::int64_t p = 0; p < S::kK; ++p) s.a(5, p) = TA(0x1p-130f * float(1 + p % 7));
+        for (TA& x : s.B) x = TA(to_float(x) * 0x1p40f);
+      });
+    }
+    {
+      SCOPED_TRACE("subnormal products");
+      for (const int exponent : {-30, -45, -55, -60, -66, -70})
+        with([&](S& s) {
+          for (TA& x : s.A) x = TA(std::ldexp(to_float(x), exponent));
+          for (TA& x : s.B) x = TA(std::ldexp(to_float(x), exponent));
+        });
+    }
+    {
+      SCOPED_TRACE("a wide range");
+      with([](S& s) {
+        for (std::size_t i = 0; i < s.A.size(); ++i)
+          s.A[i] = TA(std::ldexp(to_float(s.A[i]), int(i % 90) - 70));
+      });
+    }
+    {
+      SCOPED_TRACE("near overflow");
+      const float most = std::numeric_limits<float>::max();
+      with([&](S& s) {  // rounds to infinity in fewer bits
+        for (TA& x : s.A) x = TA(0.0f);
+        s.a(3, 3) = std::is_same_v<TA, float> ? TA(most) : TA(most * 0.99f);
+        for (TA& x : s.B) x = TA(std::abs(to_float(x)) * 0.5f);
+      });
+      with([&](S& s) {  // a sum that only just fits
+        for (TA& x : s.A) x = TA(0x1p120f);
+        for (TA& x : s.B) x = TA(1.25f);
+      });
+    }
+  }
+}
+
+TEST(Amx, Bfloat16) { run_all<bfloat16, bfloat16>("amx"); }
+TEST(Amx, Bfloat16ToFloat) { run_all<bfloat16, float>("amx"); }
+TEST(Amx, Half) { run_all<half, half>("amx"); }
+TEST(Amx, HalfToFloat) { run_all<half, float>("amx"); }
+TEST(Amx, FloatInPlanes) { run_all<float, float>("bf16x6"); }
+
+// More depth, or more columns, than are packed at a time.
+TEST(Amx, DeepAndWide) {
+  const auto run = [](const char* kernel, DType in, std::int64_t m, std::int64_t n,
+                      std::int64_t k) {
+    Context context("openmp");
+    context.set_kernel(std::string("gemm=") + kernel);
+    cases::GemmCase c;
+    c.in = in;
+    c.out = in == DType::i8 ? DType::i32 : DType::f32;
+    c.m = m, c.n = n, c.k = k;
+    c.alpha = {2, 0}, c.beta = {-1, 0};
+    if (in == DType::f32) c.compute = Compute::BF16x6;
+    for (const int threads : {1, 3}) {
+      context.set_num_threads(threads);
+      const Result result = run_case(c, context);
+      EXPECT_EQ(result.fate, Fate::Ran) << cases::command(cases::resolve(cases::Case(c))) << "\n"
+                                        << result.text;
+    }
+  };
+  if (const auto reason = unable("amx", DType::bf16, DType::f32)) GTEST_SKIP() << *reason;
+  for (const DType in : {DType::bf16, DType::f16, DType::i8}) run("amx", in, 70, 40, 9001);
+  run("bf16x6", DType::f32, 70, 40, 4200);
+  run("bf16x6", DType::f32, 33, 2200, 4000);
+}
+
+// The mode takes any size; as the default it declines those where native arithmetic is faster.
+TEST(Amx, TheModeTakesWhatTheSweepTries) {
+  constexpr Types kTypes{DType::f32, DType::f32};
+  if (const auto reason = unable("bf16x6", DType::f32, DType::f32)) GTEST_SKIP() << *reason;
+  Context context("openmp");
+  context.set_kernel("gemm=bf16x6");
+  std::vector<cases::Case> list = tiny_cases(op_name<GemmArgs>, kTypes);
+  for (const cases::Case& c : sampled_cases(op_name<GemmArgs>, kTypes, 250)) list.push_back(c);
+  int ran = 0, failed = 0;
+  for (const cases::Case& c : list) {
+    cases::GemmCase one = std::get<cases::GemmCase>(c);
+    one.compute = Compute::BF16x6;
+    const Result result = run_case(one, context);
+    ran += result.fate == Fate::Ran;
+    if (result.fate != Fate::Failed) continue;
+    ADD_FAILURE() << "mblas bench " << cases::command(cases::resolve(cases::Case(one))) << "\n"
+                  << result.text;
+    if (++failed == 5) FAIL() << "the rest was not run";
+  }
+  EXPECT_GT(ran, 200);
+}
+
+}  // namespace
+}  // namespace mblas::testing
