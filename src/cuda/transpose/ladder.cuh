@@ -40,4 +40,34 @@ struct SwizzledTile {
   }
 };
 
+/// Tile after tile, in and out.
+template <class T, int kCols, int kThreadsX, int kThreadsY>
+__global__ void __launch_bounds__(kThreadsX* kThreadsY)
+    swizzled_tiles(const __grid_constant__ TransposeProblem p,
+                   const __grid_constant__ Tiles tiles) {
+  using Tile = SwizzledTile<T, kCols, kThreadsX, kThreadsY>;
+  __shared__ T shared[kCols * Tile::kRows];
+
+  for (std::int64_t t = blockIdx.x; t < tiles.count(); t += gridDim.x) {
+    const auto tile = tiles[t];
+    const std::int64_t i0 = tile.row * Tile::kRows, j0 = tile.col * kCols;
+    Tile::load(shared, static_cast<const T*>(p.A.at(tile.batch)), p, i0, j0);
+    __syncthreads();
+    Tile::store(shared, static_cast<T*>(p.B.at(tile.batch)), p, i0, j0);
+    __syncthreads();
+  }
+}
+
+template <int kCols, int kThreadsX, int kThreadsY>
+void run_swizzled(const TransposeArgs& args, Queue& base) {
+  const auto& queue = static_cast<const CudaQueue&>(base);
+  const TransposeProblem problem = transpose_problem(args, queue);
+  const Tiles tiles = {ceil_div(args.m, 32), ceil_div(args.n, kCols), args.batch};
+  const auto bits = address_bits(args.A, args.batch) | address_bits(args.B, args.batch);
+  with_untyped(size_of(args.type), bits, [&]<class T>() {
+    launch(queue, swizzled_tiles<T, kCols, kThreadsX, kThreadsY>, tiles.count(),
+           dim3(kThreadsX, kThreadsY), problem, tiles);
+  });
+}
+
 }  // namespace mblas::cuda::transpose
