@@ -42,8 +42,8 @@ void parallel(int threads, F&& f) {
       const_cast<void*>(static_cast<const void*>(&f)));
 }
 
-/// Where the threads of a part of a team wait for one another.
-class TeamBarrier {
+/// Where the threads of a part of a team wait for one another; each in a cache line of its own.
+class alignas(64) TeamBarrier {
  public:
   /// Returns once `members` threads have called it.
   void wait(int members);

@@ -100,8 +100,7 @@ Plan plan(const GemmArgs& args, const GemmPanels& panels, int num_threads) {
   p.kc = std::min(part_of(k, most_k, 8), k);
   p.by_rows = args.k <= kShallow || (huge_pages() && cache.second >= kLargeSecond);
 
-  // By rows a block of B, and what will be the next one, share the second-level cache; else the
-  // rows of A have half of it.
+  // A block of B has half of the second-level cache, or the rows of A that pass by have it.
   const std::int64_t most_n =
       (p.by_rows ? cache.second / 2 : std::int64_t{4} << 20) / (p.kc * size);
   p.nc = part_of(own_cols, std::max<std::int64_t>(most_n / panels.nr, 1) * panels.nr, panels.nr);
@@ -142,7 +141,8 @@ struct Member {
   std::byte* packed_b[2];
 };
 
-/// One pass over a block of B, which t holds, with the member's rows.
+/// One pass over a block of B, which t holds, with the member's rows; they are packed as they first
+/// come.
 void multiply_block(GemmTile t, std::int64_t b_panel, const GemmTile& whole,
                     const GemmPanels& panels, const Plan& p, const Member& self, const Range& rows,
                     std::int64_t k0, std::int64_t j) {
@@ -155,7 +155,11 @@ void multiply_block(GemmTile t, std::int64_t b_panel, const GemmTile& whole,
       t.a_row = whole.a_row;
       t.a_col = whole.a_col;
     } else {
-      t.A = self.packed_a + (i - rows.begin) * p.packed_row * size;
+      std::byte* const packed = self.packed_a + (i - rows.begin) * p.packed_row * size;
+      if (j == 0)
+        panels.pack_a(packed, advance(whole.A, i * whole.a_row + k0 * whole.a_col, size),
+                      whole.a_row, whole.a_col, t.m, t.k, p.packed_row);
+      t.A = packed;
       t.a_row = p.packed_row;
       t.a_col = 1;
     }
@@ -178,10 +182,6 @@ void multiply(const GemmTile& whole, const GemmPanels& panels, const Plan& p, co
     for (std::int64_t done = 0; done < most_rows; done += p.rows) {
       const Range rows{std::min(own.begin + done, own.end),
                        std::min(own.begin + done + p.rows, own.end)};
-      for (std::int64_t i = rows.begin; p.pack_a && !p.by_rows && i < rows.end; i += p.mc)
-        panels.pack_a(self.packed_a + (i - rows.begin) * p.packed_row * size,
-                      advance(whole.A, i * whole.a_row + k0 * whole.a_col, size), whole.a_row,
-                      whole.a_col, std::min(p.mc, rows.end - i), depth, p.packed_row);
       for (std::int64_t j = 0; j < whole.n; j += p.nc) {
         GemmTile t = whole;
         t.k = depth;
