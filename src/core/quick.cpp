@@ -1,19 +1,15 @@
 #include "core/quick.hpp"
 
 #include <cstdint>
-#include <utility>
 
 #include "core/location.hpp"
+#include "core/validate.hpp"
 
 namespace mblas {
 namespace {
 
 constexpr std::int64_t kMost = 128;                      // of m, n and k
 constexpr std::int64_t kMostLd = std::int64_t{1} << 40;  // no address of such a matrix overflows
-
-bool is_op(Op op) {
-  return op == Op::NoTrans || op == Op::Trans || op == Op::ConjTrans || op == Op::ConjNoTrans;
-}
 
 bool is_native(Compute compute) {
   return compute == Compute::Default || compute == Compute::Pedantic;
@@ -28,13 +24,6 @@ struct Bytes {
 Bytes bytes_of(const void* p, std::int64_t rows, std::int64_t cols, std::int64_t ld, int size) {
   const auto begin = reinterpret_cast<std::uintptr_t>(p);
   return {begin, begin + std::uintptr_t(((rows - 1) * ld + cols) * size)};
-}
-
-void swap_layout(GemmArgs& g) {
-  std::swap(g.m, g.n);
-  std::swap(g.A.data, g.B.data);
-  std::swap(g.A.ld, g.B.ld);
-  std::swap(g.transA, g.transB);
 }
 
 /// Are the sizes and operands of a row-major product valid and C apart from A and B?

@@ -28,7 +28,7 @@ void check_layout(std::string_view operation, Layout layout) {
 }
 
 void check_op(std::string_view operation, std::string_view name, Op op) {
-  if (op != Op::NoTrans && op != Op::Trans && op != Op::ConjTrans && op != Op::ConjNoTrans)
+  if (!is_op(op))
     fail(Status::InvalidArgument, operation, std::string(name) + " is not one of Op's values");
 }
 
@@ -181,6 +181,16 @@ GemmShapes shapes_of(const GemmArgs& g, Layout layout) {
 
 }  // namespace
 
+bool is_op(Op op) {
+  return op == Op::NoTrans || op == Op::Trans || op == Op::ConjTrans || op == Op::ConjNoTrans;
+}
+
+void swap_layout(GemmArgs& args) {
+  std::swap(args.m, args.n);
+  std::swap(args.A, args.B);
+  std::swap(args.transA, args.transB);
+}
+
 bool has_mode(DType type, Compute compute) {
   switch (compute) {
     case Compute::Default:
@@ -228,11 +238,7 @@ bool validate(GemmArgs& g, Layout layout) {
     check_input(op, shape.C, g.C, out, shape.A, g.A, in, g.batch);
     check_input(op, shape.C, g.C, out, shape.B, g.B, in, g.batch);
   }
-  if (layout == Layout::ColMajor) {  // Cᵀ = op(B)ᵀ op(A)ᵀ, and a ColMajor matrix is its transpose
-    std::swap(g.m, g.n);
-    std::swap(g.A, g.B);
-    std::swap(g.transA, g.transB);
-  }
+  if (layout == Layout::ColMajor) swap_layout(g);
   return true;
 }
 

@@ -18,6 +18,13 @@ bool validate(TransposeArgs& args, Layout layout);
 bool validate(TransposeInplaceArgs& args, Layout layout);
 bool validate(Gf256Args& args);
 
+/// Is `op` one of Op's values?
+bool is_op(Op op);
+
+/// Makes a column-major product row-major, or the other way: Cᵀ = op(B)ᵀ op(A)ᵀ, and a ColMajor
+/// matrix is its transpose.
+void swap_layout(GemmArgs& args);
+
 /// Is `compute` a mode of products of `type`?
 bool has_mode(DType type, Compute compute);
 

@@ -9,6 +9,7 @@
 namespace mblas::cpu {
 
 constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return divide_up(a, b) * b; }
 
 struct Tile {
   std::int64_t batch, i, j, rows, cols;

@@ -39,8 +39,6 @@ constexpr double kLeastWork = 192.0 * 192 * 192;
 // From here on the four products of half planes keep the bound of native arithmetic.
 constexpr std::int64_t kLeastHalfDepth = 4;
 
-constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return divide_up(a, b) * b; }
-
 const AmxKernel* kernel_for(const GemmArgs& args) {
   for (const AmxKernel& kernel : isa().amx)
     if (kernel.in == args.in && kernel.out == args.out) return &kernel;

@@ -27,8 +27,6 @@ struct Plan {
   std::int64_t thread_bytes;  // workspace of a thread
 };
 
-std::int64_t round_up(std::int64_t a, std::int64_t b) { return divide_up(a, b) * b; }
-
 /// `size` in equal parts of at most `most`, whole multiples of `unit`; at least `parts` of them
 /// where there are as many units.
 std::int64_t part_of(std::int64_t size, std::int64_t most, std::int64_t unit, std::int64_t parts) {

@@ -14,6 +14,7 @@ namespace {
 constexpr double kGrain = 96 << 10;     // bytes of the matrix that pay for a thread's start
 constexpr std::int64_t kChunk = 16384;  // of k
 constexpr std::int64_t kPart = 64;      // elements of C that go to one thread together
+constexpr std::int64_t kAlignment = 64;
 
 /// y = M x for one problem, in terms of the call.
 struct Shape {
@@ -39,8 +40,6 @@ struct Plan {
   int threads;
 };
 
-std::int64_t whole_lines(std::int64_t bytes) { return divide_up(bytes, 64) * 64; }
-
 Plan plan(const GemmArgs& args, int num_threads) {
   Plan p;
   p.shape = shape_of(args);
@@ -49,8 +48,8 @@ Plan plan(const GemmArgs& args, int num_threads) {
   // on how many there are.
   p.chunks = divide_up(args.k, kChunk);
   p.parts = divide_up(p.shape.length, kPart);
-  p.x_bytes = p.shape.x_stride == 1 ? 0 : whole_lines(args.k * size);
-  p.sum_bytes = whole_lines(p.chunks * p.shape.length * size);
+  p.x_bytes = p.shape.x_stride == 1 ? 0 : round_up(args.k * size, kAlignment);
+  p.sum_bytes = round_up(p.chunks * p.shape.length * size, kAlignment);
   p.threads = int(std::min<std::int64_t>(
       threads_for(double(p.shape.length) * double(args.k) * size, kGrain, num_threads),
       p.parts * p.chunks));

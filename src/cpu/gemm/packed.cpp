@@ -23,15 +23,11 @@
 namespace mblas::cpu {
 namespace {
 
-// Work of a thread that pays for starting it, in vector multiply-adds: about 5 µs.
-constexpr double kGrain = 16384;
 constexpr std::int64_t kAlignment = 64;
 constexpr int kMostGroups = 64;                 // columns of the grid
 constexpr std::int64_t kMostRows = 4096;        // of A that a thread packs at a time
 constexpr std::int64_t kLargeSecond = 1 << 20;  // bytes of a second-level cache that feeds panels
 constexpr std::int64_t kShallow = 64;           // k up to which all of B may stay in the caches
-
-std::int64_t round_up(std::int64_t a, std::int64_t b) { return divide_up(a, b) * b; }
 
 /// The largest size of at most `most` that cuts `whole` into equal parts, in multiples of `unit`.
 std::int64_t part_of(std::int64_t whole, std::int64_t most, std::int64_t unit) {
@@ -51,7 +47,7 @@ Grid grid_of(std::int64_t m, std::int64_t n, const GemmPanels& panels, int threa
   for (int cols = 1; cols <= std::min(threads, kMostGroups); ++cols) {
     const int rows = threads / cols;
     const double tall = double(round_up(divide_up(m, rows), panels.mr / 2));
-    const double wide = double(round_up(divide_up(divide_up(n, cols), panels.nr), 1) * panels.nr);
+    const double wide = double(round_up(divide_up(n, cols), panels.nr));
     const double cost = tall * wide + kPack * (tall + wide / rows);
     if (cost < least) {
       least = cost;
@@ -86,8 +82,8 @@ Plan plan(const GemmArgs& args, const GemmPanels& panels, int num_threads) {
   const double fmas =
       double(args.m) * double(args.n) * double(args.k) / lanes * (is_complex(args.in) ? 2 : 1);
   Plan p;
-  p.threads = threads_for(fmas * double(args.batch), kGrain, num_threads);
-  p.whole_problems = args.batch > 1 && (args.batch >= 4 * p.threads || fmas < 4 * kGrain);
+  p.threads = threads_for(fmas * double(args.batch), kGemmGrain, num_threads);
+  p.whole_problems = args.batch > 1 && (args.batch >= 4 * p.threads || fmas < 4 * kGemmGrain);
   if (p.whole_problems) p.threads = int(std::min<std::int64_t>(p.threads, args.batch));
   const Grid grid = p.whole_problems ? Grid{1, 1} : grid_of(args.m, args.n, panels, p.threads);
   const std::int64_t own_rows = divide_up(args.m, grid.rows);

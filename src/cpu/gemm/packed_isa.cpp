@@ -344,6 +344,18 @@ MBLAS_INLINE void multiply_panels(Micro<T>& s, const GemmTile& t, const std::byt
   }
 }
 
+/// Packs `count` columns of h contiguous elements, `pitch` bytes apart.
+template <class T>
+MBLAS_INLINE void copy_columns(std::byte* dst, const std::byte* src, std::int64_t pitch,
+                               std::int64_t h, std::int64_t count) {
+  for (std::int64_t p = 0; p < count; ++p, src += pitch, dst += h * T::kSize) {
+    if (h == T::kMR)
+      __builtin_memcpy(dst, src, T::kMR * T::kSize);
+    else
+      __builtin_memcpy(dst, src, std::size_t(h * T::kSize));
+  }
+}
+
 /// Copies a slice of A, h rows of it: rows that are contiguous stay so, kc + kSlicePad elements
 /// apart, else to [k][h].
 template <class T>
@@ -355,14 +367,7 @@ MBLAS_INLINE void copy_slice(std::byte* dst, const std::byte* src, const GemmTil
       __builtin_memcpy(dst + i * pitch, src + i * t.a_row * T::kSize, std::size_t(t.k * T::kSize));
     return;
   }
-  for (std::int64_t p = 0; p < t.k; ++p) {
-    const std::byte* x = src + p * t.a_col * T::kSize;
-    std::byte* y = dst + p * h * T::kSize;
-    if (h == T::kMR)
-      __builtin_memcpy(y, x, T::kMR * T::kSize);
-    else
-      __builtin_memcpy(y, x, std::size_t(h * T::kSize));
-  }
+  copy_columns<T>(dst, src, t.a_col * T::kSize, h, t.k);
 }
 
 /// Fetches rows of `bytes` bytes, `pitch` apart, into the second-level cache.
@@ -459,17 +464,10 @@ void pack_a(void* to, const void* from, std::int64_t a_row, std::int64_t a_col, 
   const Slices slices = slices_of<T>(m);
   constexpr std::int64_t steps = 16;  // as in pack_b
   for (std::int64_t p0 = 0; p0 < depth; p0 += steps) {
-    const std::int64_t p1 = smaller(p0 + steps, depth);
     for (std::int64_t u = 0, i = 0; u < slices.count; i += slices.height_of(u++)) {
       const std::int64_t h = slices.height_of(u);
-      for (std::int64_t p = p0; p < p1; ++p) {
-        const std::byte* x = src + (i + p * a_col) * size;
-        std::byte* y = dst + (i * depth + p * h) * size;
-        if (h == T::kMR)
-          __builtin_memcpy(y, x, T::kMR * size);
-        else
-          __builtin_memcpy(y, x, std::size_t(h * size));
-      }
+      copy_columns<T>(dst + (i * depth + p0 * h) * size, src + (i + p0 * a_col) * size,
+                      a_col * size, h, smaller(steps, depth - p0));
     }
   }
 }

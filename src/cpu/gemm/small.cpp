@@ -9,7 +9,6 @@
 namespace mblas::cpu {
 namespace {
 
-constexpr double kGrain = 16384;  // vector multiply-adds that pay for a thread's start
 // Multiply-adds of a matrix times a vector that its own kernel does not do faster.
 constexpr std::int64_t kSmallVector = 4096;
 
@@ -21,8 +20,7 @@ const char* reason_against(const GemmArgs& args) {
   if (work > kSmallWork) return "more than 72 cubed multiply-adds";
   if ((args.m == 1 || args.n == 1) && work > kSmallVector) return "a matrix times a vector";
   const int nr = panels_of(args).nr;
-  if (is_transposed(args.transB) &&
-      args.k * (divide_up(args.n, nr) * nr) * size_of(args.in) > kSmallBytes)
+  if (is_transposed(args.transB) && args.k * round_up(args.n, nr) * size_of(args.in) > kSmallBytes)
     return "a transposed B of more than 32 KiB";
   return nullptr;
 }
@@ -44,7 +42,8 @@ void gemm_small(const GemmArgs& args, Queue& queue) {
   if (args.batch == 1) return panels.small(tile_of(args, 0), 1, 0, 0, 0);
   // Tiny products are no multiply-adds but the way in and out of the microkernel.
   const double work = double(args.m) * double(args.n) * double(args.k + 8) / (panels.nr / 2);
-  const int threads = threads_for(work * double(args.batch), kGrain, queue.device().num_threads);
+  const int threads =
+      threads_for(work * double(args.batch), kGemmGrain, queue.device().num_threads);
   const bool strided = !args.A.pointers && !args.B.pointers && !args.C.pointers;
   parallel(threads, [&](int thread, int granted) {
     const Range problems = share_of(args.batch, thread, granted);

@@ -11,7 +11,6 @@
 namespace mblas::cpu {
 namespace {
 
-constexpr double kGrain = 16384;       // vector multiply-adds that pay for a thread's start
 constexpr std::int64_t kChunk = 2048;  // of k, whose products a thread adds up in one C
 constexpr std::int64_t kDepth = 128;   // of k at a time: the operands' parts fit the caches
 constexpr std::int64_t kMost = 64;     // rows and columns of C
@@ -29,14 +28,11 @@ Plan plan(const GemmArgs& args, const GemmPanels& panels, int num_threads) {
   p.chunks = divide_up(args.k, kChunk) * args.batch;
   const double work = double(args.m + 2) * double(args.n + panels.nr / 4) * double(args.k) /
                       (panels.nr / 2) * double(args.batch);
-  p.threads = int(std::min<std::int64_t>(threads_for(work, kGrain, num_threads), p.chunks));
+  p.threads = int(std::min<std::int64_t>(threads_for(work, kGemmGrain, num_threads), p.chunks));
   p.pack_b = is_transposed(args.transB);
-  const auto whole_lines = [](std::int64_t bytes) {
-    return divide_up(bytes, kAlignment) * kAlignment;
-  };
-  p.sum_bytes = whole_lines(args.m * args.n * panels.size);
+  p.sum_bytes = round_up(args.m * args.n * panels.size, kAlignment);
   p.pack_bytes =
-      p.pack_b ? whole_lines(kDepth * divide_up(args.n, panels.nr) * panels.nr * panels.size) : 0;
+      p.pack_b ? round_up(kDepth * round_up(args.n, panels.nr) * panels.size, kAlignment) : 0;
   return p;
 }
 
