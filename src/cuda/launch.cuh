@@ -40,7 +40,12 @@ void launch(const CudaQueue& queue, void (*kernel)(Parameters...), std::int64_t 
 template <class... Parameters, class... Arguments>
 void launch_grid(const CudaQueue& queue, void (*kernel)(Parameters...), dim3 grid, dim3 threads,
                  std::size_t shared, const Arguments&... arguments) {
+  constexpr std::size_t kUnasked = 48 << 10;  // more is given to kernels that ask for it
   const DeviceGuard guard(queue.device().ordinal);
+  if (shared > kUnasked)
+    cuda_check(
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(shared)),
+        "shared memory of a kernel");
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = threads;
@@ -74,7 +79,9 @@ struct DeviceOperand {
   Void* const* pointers = nullptr;
 
   __device__ Void* at(std::int64_t entry) const {
-    return pointers ? pointers[entry] : static_cast<Byte*>(data) + entry * stride;
+    Void* const p = pointers ? pointers[entry] : static_cast<Byte*>(data) + entry * stride;
+    __builtin_assume(__isGlobal(p));  // which loads and stores to use
+    return p;
   }
   /// The operand whose entry 0 is entry `first` of this one.
   DeviceOperand from(std::int64_t first) const {

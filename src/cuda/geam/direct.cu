@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(kThreads)
         result = sum_raw<T>(p, x[k], y[k]);
       else
         result = scale_raw<T>(term, x[k]);
-      *reinterpret_cast<Unit*>(c + i * p.ldc + j) = result;
+      turn::store_whole(c + i * p.ldc + j, result);
     } else {
       for (std::int64_t e = j; e < end; ++e) {
         const Raw value = reads ? a[i * term.ld + e] : Raw{};

@@ -18,7 +18,7 @@ void run(const GeamArgs& args, Queue& base) {
   const auto& queue = static_cast<const CudaQueue&>(base);
   with_geam_type(args.type, [&]<class T>() {
     with_turned_sum<T>(args, queue, [&](const auto& problem) {
-      turn::run_tiles<typename transpose::TilesOf<int(sizeof(T))>::Sheared>(problem, queue);
+      turn::run_tiles<typename transpose::TilesOf<int(sizeof(T))>::ShearedSum>(problem, queue);
     });
   });
 }

@@ -17,11 +17,12 @@ enum class Turned { Only, One, Both };
 template <class T>
 using RawElement = turn::Raw<int(sizeof(T))>;
 
-/// The elements of a vector.
-template <class T>
+/// A vector and its elements.
+template <class T, class V>
 union Lanes {
-  uint4 vector;
-  RawElement<T> raw[16 / sizeof(T)];
+  static constexpr int kCount = int(sizeof(V) / sizeof(T));
+  V vector;
+  RawElement<T> raw[kCount];
 };
 
 /// alpha a + beta b of operands that are both read, as bits.
@@ -31,12 +32,12 @@ __device__ RawElement<T> sum_raw(const GeamProblem<Acc>& p, RawElement<T> a, Raw
   const Acc second = widen(std::bit_cast<T>(b), p.b.conjugate);
   return std::bit_cast<RawElement<T>>(narrow<T>(multiply_add(p.b.scalar, second, first)));
 }
-template <class T, class Acc>
-__device__ uint4 sum_vectors(const GeamProblem<Acc>& p, uint4 a, uint4 b) {
-  const Lanes<T> x = {a}, y = {b};
-  Lanes<T> result;
+template <class T, class V, class Acc>
+__device__ V sum_vectors(const GeamProblem<Acc>& p, V a, V b) {
+  const Lanes<T, V> x = {a}, y = {b};
+  Lanes<T, V> result;
 #pragma unroll
-  for (int k = 0; k < int(16 / sizeof(T)); ++k) result.raw[k] = sum_raw<T>(p, x.raw[k], y.raw[k]);
+  for (int k = 0; k < result.kCount; ++k) result.raw[k] = sum_raw<T>(p, x.raw[k], y.raw[k]);
   return result.vector;
 }
 
@@ -46,11 +47,11 @@ __device__ RawElement<T> scale_raw(const GeamTerm<Acc>& term, RawElement<T> x) {
   return std::bit_cast<RawElement<T>>(
       narrow<T>(term.scalar * widen(std::bit_cast<T>(x), term.conjugate)));
 }
-template <class T, class Acc>
-__device__ uint4 scale_vectors(const GeamTerm<Acc>& term, uint4 x) {
-  Lanes<T> result = {x};
+template <class T, class V, class Acc>
+__device__ V scale_vectors(const GeamTerm<Acc>& term, V x) {
+  Lanes<T, V> result = {x};
 #pragma unroll
-  for (int k = 0; k < int(16 / sizeof(T)); ++k) result.raw[k] = scale_raw<T>(term, result.raw[k]);
+  for (int k = 0; k < result.kCount; ++k) result.raw[k] = scale_raw<T>(term, result.raw[k]);
   return result.vector;
 }
 
@@ -85,34 +86,50 @@ struct SumSource {
 template <class T, Turned kTurned, class Acc>
 struct SumSink {
   static constexpr int S = int(sizeof(T));
+  static constexpr bool kOther = kTurned == Turned::One;
   using Raw = turn::Raw<S>;
-  using Word = turn::Word<S>;
+  /// What is added to a vector.
+  template <class V>
+  struct Other {
+    V v;
+  };
+  template <class V>
+  using Ahead = std::conditional_t<kOther, Other<V>, turn::Nothing>;
+
   const GeamProblem<Acc>& p;
   turn::Sink<S> c;
   const Raw* other;
   std::int64_t ld;
+  GeamTerm<Acc> turned;
   bool other_is_a;
 
-  __device__ const GeamTerm<Acc>& only() const { return p.a.present ? p.a : p.b; }
-  __device__ Raw combine(Raw x, const Raw* place) const {
-    if constexpr (kTurned == Turned::Only)
-      return scale_raw<T>(only(), x);
+  template <class V>
+  __device__ V combine(V x, Ahead<V> ahead) const {
+    if constexpr (!kOther)
+      return scale_vectors<T>(turned, x);
     else
-      return other_is_a ? sum_raw<T>(p, *place, x) : sum_raw<T>(p, x, *place);
+      return other_is_a ? sum_vectors<T>(p, ahead.v, x) : sum_vectors<T>(p, x, ahead.v);
   }
-  __device__ void vector(std::int64_t i, std::int64_t j, uint4 v) const {
-    if constexpr (kTurned == Turned::Only) {
-      c.vector(i, j, scale_vectors<T>(only(), v));
-    } else {
-      const uint4 y = *reinterpret_cast<const uint4*>(other + i * ld + j);
-      c.vector(i, j, other_is_a ? sum_vectors<T>(p, y, v) : sum_vectors<T>(p, v, y));
-    }
+  __device__ Raw combine_at(Raw x, const Raw* place) const {
+    if constexpr (kOther)
+      return combine<Raw>(x, {*place});
+    else
+      return combine<Raw>(x, {});
+  }
+  __device__ Ahead<uint4> look_ahead(std::int64_t i, std::int64_t j) const {
+    if constexpr (kOther)
+      return {*reinterpret_cast<const uint4*>(other + i * ld + j)};
+    else
+      return {};
+  }
+  __device__ void vector(std::int64_t i, std::int64_t j, uint4 v, Ahead<uint4> ahead) const {
+    c.vector(i, j, combine(v, ahead), {});
   }
   __device__ void part(std::int64_t i, std::int64_t j, int count, uint4 v) const {
-    Lanes<T> x = {v};
+    Lanes<T, uint4> x = {v};
 #pragma unroll
-    for (int k = 0; k < 16 / S; ++k)
-      if (k < count) x.raw[k] = combine(x.raw[k], other + i * ld + j + k);
+    for (int k = 0; k < x.kCount; ++k)
+      if (k < count) x.raw[k] = combine_at(x.raw[k], other + i * ld + j + k);
     c.part(i, j, count, x.vector);
   }
   struct Cursor {
@@ -122,18 +139,26 @@ struct SumSink {
 
     __device__ void skip(int rows) {
       c.skip(rows);
-      if constexpr (kTurned == Turned::One) other += rows * sink.ld;
+      if constexpr (kOther) other += rows * sink.ld;
     }
     __device__ Cursor back(int x) const { return {sink, c.back(x), other - x}; }
-    __device__ unsigned misalignment() const { return c.misalignment(); }
-    __device__ void word(int x, Word w) const {
-#pragma unroll
-      for (int k = 0; k < turn::kPacked<S>; ++k)
-        turn::pack<S>(w, k, sink.combine(turn::unpack<S>(w, k), other + x + k));
-      c.word(x, w);
+    __device__ std::uintptr_t address() const { return c.address(); }
+    /// All of the aligned vectors must be readable that hold those of several elements.
+    template <class V>
+    __device__ Ahead<V> look_ahead() const {
+      if constexpr (!kOther)
+        return {};
+      else if constexpr (sizeof(V) > S)
+        return {turn::load_unaligned<V>(other)};
+      else
+        return {*other};
+    }
+    template <class V>
+    __device__ void piece(V v, Ahead<V> ahead) const {
+      c.piece(sink.combine(v, ahead), {});
     }
     __device__ void element(int x, Raw value) const {
-      c.element(x, sink.combine(value, other + x));
+      c.element(x, sink.combine_at(value, other + x));
     }
   };
   __device__ Cursor at(std::int64_t i, std::int64_t j) const {
@@ -148,6 +173,9 @@ struct TurnedSum {
   static constexpr int S = int(sizeof(T));
   std::int64_t m, n, batch;
   GeamProblem<Acc> g;
+  // Where not both are turned: the one that is, and the other one.
+  GeamTerm<Acc> turned, other;
+  bool other_is_a;
 
   __device__ static turn::Source<S> plain(const GeamTerm<Acc>& x, std::int64_t b) {
     return {static_cast<const turn::Raw<S>*>(x.X.at(b)), x.ld};
@@ -156,17 +184,16 @@ struct TurnedSum {
     if constexpr (kTurned == Turned::Both)
       return SumSource<T, Acc>{g, plain(g.a, b), plain(g.b, b)};
     else
-      return plain(g.a.present && g.a.transposed ? g.a : g.b, b);
+      return plain(turned, b);
   }
   __device__ auto sink(std::int64_t b) const {
     const turn::Sink<S> c = {static_cast<turn::Raw<S>*>(g.C.at(b)), g.ldc};
     if constexpr (kTurned == Turned::Both) {
       return c;
     } else {
-      const bool other_is_a = kTurned == Turned::One && !g.a.transposed;
-      const turn::Source<S> other =
-          kTurned == Turned::One ? plain(other_is_a ? g.a : g.b, b) : turn::Source<S>{};
-      return SumSink<T, kTurned, Acc>{g, c, other.a, other.ld, other_is_a};
+      turn::Source<S> x = {};
+      if constexpr (kTurned == Turned::One) x = plain(other, b);
+      return SumSink<T, kTurned, Acc>{g, c, x.a, x.ld, turned, other_is_a};
     }
   }
 };
@@ -175,8 +202,10 @@ struct TurnedSum {
 template <class T, class F>
 void with_turned_sum(const GeamArgs& args, const CudaQueue& queue, F&& f) {
   const auto g = geam_problem<T>(args, queue, 1, 1);
+  const bool turns_a = g.a.present && g.a.transposed;
   const auto call = [&]<Turned kTurned>() {
-    f(TurnedSum<T, kTurned>{args.n, args.m, args.batch, g});
+    f(TurnedSum<T, kTurned>{args.n, args.m, args.batch, g, turns_a ? g.a : g.b, turns_a ? g.b : g.a,
+                            !turns_a});
   };
   if (!g.a.present || !g.b.present)
     call.template operator()<Turned::Only>();

@@ -93,7 +93,7 @@ __device__ void store_run(const Raw<S>* shared, Raw<S>* b, std::int64_t ld, int 
       if (f + kElements <= count) {
 #pragma unroll
         for (int e = 0; e < kElements; ++e) x[e] = shared[from + e];
-        *reinterpret_cast<uint4*>(b + f) = v;
+        store_whole(b + f, v);
       } else {
         for (int e = 0; f + e < count; ++e) b[f + e] = shared[from + e];
       }
@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(kThreads)
         auto* x = reinterpret_cast<Raw<S>*>(&v);
 #pragma unroll
         for (int e = 0; e < kElements; ++e) x[e] = shared[skewed<S>((i + e) * n + j)];
-        *reinterpret_cast<uint4*>(place) = v;
+        store_whole(place, v);
         continue;
       }
     }

@@ -27,8 +27,11 @@ constexpr double kMostCovered = 1.25;
 /// Thin: the shorter side has at most so many elements and bytes, the other one many times more.
 constexpr std::int64_t kThinElements = 128, kThinBytes = 512, kThinRatio = 8;
 
-/// Tiles by size of element. Sum: Vector of a geam. Small: for matrices that would fill little of
-/// the last of those.
+/// Matrices above this do not fit the device's last cache.
+constexpr std::int64_t kCachedBytes = 64 << 20;
+
+/// Tiles by size of element. Small: Vector for matrices that would fill little of the last of
+/// those. Large: Sheared for matrices beyond the cache. Sum, ShearedSum: those of a geam.
 template <int S>
 struct TilesOf;
 template <>
@@ -36,35 +39,45 @@ struct TilesOf<1> {
   using Vector = turn::VectorTile<1, 128, 256, 128>;
   using Sum = Vector;
   using Small = turn::VectorTile<1, 128, 128, 64>;
-  using Sheared = turn::ShearedTile<1, 256, 128, 512>;
+  using Sheared = turn::ShearedTile<1, 256, 128, 512, 16, 3>;
+  using Large = turn::ShearedTile<1, 256, 256, 1024, 16, 2>;
+  using ShearedSum = Sheared;
 };
 template <>
 struct TilesOf<2> {
   using Vector = turn::VectorTile<2, 64, 128, 128>;
   using Sum = Vector;
   using Small = turn::VectorTile<2, 64, 64, 64>;
-  using Sheared = turn::ShearedTile<2, 256, 64, 512>;
+  using Sheared = turn::ShearedTile<2, 256, 64, 256, 16, 5>;
+  using Large = turn::ShearedTile<2, 256, 128, 512, 16, 4>;
+  using ShearedSum = turn::ShearedTile<2, 256, 64, 256, 16, 4>;
 };
 template <>
 struct TilesOf<4> {
   using Vector = turn::VectorTile<4, 64, 64, 256, 1, 32 << 10>;
-  using Sum = turn::VectorTile<4, 64, 64, 128>;
+  using Sum = Vector;
   using Small = turn::VectorTile<4, 32, 32, 64>;
-  using Sheared = turn::ShearedTile<4, 256, 128, 512>;
+  using Sheared = turn::ShearedTile<4, 512, 64, 512, 4>;
+  using Large = turn::ShearedTile<4, 512, 128, 512, 4>;
+  using ShearedSum = turn::ShearedTile<4, 256, 64, 512, 4, 4>;
 };
 template <>
 struct TilesOf<8> {
   using Vector = turn::VectorTile<8, 64, 32, 128, 1, 32 << 10>;
-  using Sum = turn::VectorTile<8, 64, 32, 128>;
+  using Sum = Vector;
   using Small = turn::VectorTile<8, 16, 16, 64>;
-  using Sheared = turn::ShearedTile<8, 512, 32, 256>;
+  using Sheared = turn::ShearedTile<8, 512, 64, 512, 8>;
+  using Large = Sheared;
+  using ShearedSum = turn::ShearedTile<8, 512, 32, 256, 8>;
 };
 template <>
 struct TilesOf<16> {
   using Vector = turn::VectorTile<16, 32, 32, 256, 32>;
-  using Sum = Vector;
+  using Sum = turn::VectorTile<16, 32, 32, 256>;
   using Small = turn::VectorTile<16, 16, 16, 64>;
-  using Sheared = turn::ShearedTile<16, 512, 32, 256>;
+  using Sheared = turn::ShearedTile<16, 512, 32, 256, 16>;
+  using Large = Sheared;
+  using ShearedSum = Sheared;
 };
 
 /// Bytes of a tile of the thin kernel and its threads, by elements of the shorter side.

@@ -23,8 +23,12 @@ void run(const TransposeArgs& args, Queue& base) {
 }  // namespace
 
 void run_sheared(const TransposeProblem& p, int size, const CudaQueue& queue) {
-  with_size(size,
-            [&]<int S>() { turn::run_tiles<typename TilesOf<S>::Sheared>(Moves<S>{p}, queue); });
+  with_size(size, [&]<int S>() {
+    if (p.m * p.n > kCachedBytes / S)
+      turn::run_tiles<typename TilesOf<S>::Large>(Moves<S>{p}, queue);
+    else
+      turn::run_tiles<typename TilesOf<S>::Sheared>(Moves<S>{p}, queue);
+  });
 }
 
 Kernel<TransposeArgs> sheared() {

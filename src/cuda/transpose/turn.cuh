@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "cuda/element.cuh"
 #include "cuda/launch.cuh"
@@ -108,6 +109,8 @@ __device__ void turn_vectors(uint4 (&v)[16 / S]) {
   }
 }
 
+inline constexpr int kSector = 32;  ///< bytes that the memory reads or writes at least
+
 /// Which tiles a launch works on: the grid's x is rows of tiles, so that blocks in work at a time
 /// write neighbouring pieces of the same rows; y is columns and z matrices, from these on.
 struct Part {
@@ -131,23 +134,30 @@ __device__ void locate(const Part& part, std::int64_t& i0, std::int64_t& j0) {
   j0 = (part.col + col) * Tile::kCols;
 }
 
-/// One tile for each block.
+/// What a sink that computes nothing has to read before it writes.
+struct Nothing {};
+
+/// One tile for each block. What the sink reads on its own account is on its way while the tile is
+/// loaded.
 template <class Tile, class Problem>
-__global__ void __launch_bounds__(Tile::kThreads)
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     tile_kernel(const __grid_constant__ Problem p, const __grid_constant__ Part part) {
   extern __shared__ uint4 memory[];
   auto* shared = reinterpret_cast<typename Tile::Unit*>(memory);
   const std::int64_t b = part.batch + blockIdx.z;
   std::int64_t i0, j0;
   locate<Tile>(part, i0, j0);
+  const auto sink = p.sink(b);
+  typename Tile::template Ahead<decltype(sink)> ahead;
   if (Tile::is_whole(p.m, p.n, i0, j0)) {
+    Tile::look_ahead(ahead, sink, p.n, i0, j0);
     Tile::template load<true>(shared, p.source(b), p.m, p.n, i0, j0);
     __syncthreads();
-    Tile::template store<true>(shared, p.sink(b), p.m, p.n, i0, j0);
+    Tile::template store<true>(shared, sink, p.m, p.n, i0, j0, ahead);
   } else {
     Tile::template load<false>(shared, p.source(b), p.m, p.n, i0, j0);
     __syncthreads();
-    Tile::template store<false>(shared, p.sink(b), p.m, p.n, i0, j0);
+    Tile::template store<false>(shared, sink, p.m, p.n, i0, j0, ahead);
   }
 }
 
@@ -194,7 +204,7 @@ void run_tiles(const Problem& p, const CudaQueue& queue) {
 template <int S, int kRows_, int kCols_, int kThreads_, int kGroup_ = 1, int kSpare = 0>
 struct VectorTile {
   using Unit = uint4;
-  static constexpr int kSize = S, kRows = kRows_, kCols = kCols_, kThreads = kThreads_;
+  static constexpr int kSize = S, kRows = kRows_, kCols = kCols_, kThreads = kThreads_, kBlocks = 0;
   static constexpr int kElements = 16 / S;
   static constexpr int kAcross = kCols / kElements, kDown = kRows / kElements;
   static constexpr int kStep = kThreads / kAcross;
@@ -243,19 +253,35 @@ struct VectorTile {
     }
   }
 
+  /// What the sink reads for the vectors that a thread stores.
+  template <class Sink>
+  using Ahead = typename Sink::template Ahead<uint4>[kVectors / kThreads];
+
+  template <class Sink>
+  __device__ static void look_ahead(Ahead<Sink>& ahead, const Sink& sink, std::int64_t,
+                                    std::int64_t i0, std::int64_t j0) {
+#pragma unroll
+    for (int k = 0; k < kVectors / kThreads; ++k) {
+      const unsigned s = k * kThreads + threadIdx.x;
+      ahead[k] = sink.look_ahead(j0 + s / kDown, i0 + s % kDown * kElements);
+    }
+  }
+
+  /// Writes the tile. `ahead` is that of a whole one.
   template <bool kWhole, class Sink>
   __device__ static void store(const uint4* shared, const Sink& sink, std::int64_t m,
-                               std::int64_t n, std::int64_t i0, std::int64_t j0) {
+                               std::int64_t n, std::int64_t i0, std::int64_t j0,
+                               const Ahead<Sink>& ahead) {
 #pragma unroll
     for (int k = 0; k < kVectors / kThreads; ++k) {
       const unsigned s = k * kThreads + threadIdx.x;
       const std::int64_t j = j0 + s / kDown, i = i0 + s % kDown * kElements;
       const uint4 v = shared[at(s / kDown, s % kDown)];
       if constexpr (kWhole) {
-        sink.vector(j, i, v);
+        sink.vector(j, i, v, ahead[k]);
       } else {
         if (j < n && i + kElements <= m)
-          sink.vector(j, i, v);
+          sink.vector(j, i, v, sink.look_ahead(j, i));
         else if (j < n && i < m)
           sink.part(j, i, int(m - i), v);
       }
@@ -267,17 +293,74 @@ struct VectorTile {
 // Any alignment: whole sectors are written although every row of the transpose starts somewhere
 // else in one.
 
+/// A word or vector that begins `offset` bytes into the first of two.
+__device__ inline std::uint32_t shifted(std::uint32_t a, std::uint32_t b, unsigned offset) {
+  return __funnelshift_r(a, b, offset * 8);
+}
+__device__ inline uint2 shifted(uint2 a, uint2 b, unsigned offset) {
+  const bool one = offset & 4;
+  const std::uint32_t x0 = one ? a.y : a.x, x1 = one ? b.x : a.y, x2 = one ? b.y : b.x;
+  return make_uint2(shifted(x0, x1, offset % 4), shifted(x1, x2, offset % 4));
+}
+__device__ inline uint4 shifted(uint4 a, uint4 b, unsigned offset) {
+  const bool two = offset & 8;
+  const uint2 x = two ? make_uint2(a.z, a.w) : make_uint2(a.x, a.y);
+  const uint2 y = two ? make_uint2(b.x, b.y) : make_uint2(a.z, a.w);
+  const uint2 z = two ? make_uint2(b.z, b.w) : make_uint2(b.x, b.y);
+  const uint2 low = shifted(x, y, offset % 8), high = shifted(y, z, offset % 8);
+  return make_uint4(low.x, low.y, high.x, high.y);
+}
+/// A word or vector from any address, by way of the aligned ones that it lies in.
+template <class V>
+__device__ V load_unaligned(const void* p) {
+  const auto address = reinterpret_cast<std::uintptr_t>(p);
+  const unsigned offset = unsigned(address) % sizeof(V);
+  const auto* aligned = reinterpret_cast<const V*>(address - offset);
+  const V a = aligned[0];
+  V b = {};
+  if (offset) b = aligned[1];
+  return shifted(a, b, offset);
+}
+
+/// Writes a vector by one access: the compiler cuts an assignment into those of words where these
+/// were computed one by one. Nothing may read it again in the same kernel.
+__device__ inline void store_whole(void* p, uint4 v) {
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(p)),
+               "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w));
+}
+__device__ inline void store_whole(void* p, uint2 v) {
+  asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(p)), "r"(v.x),
+               "r"(v.y));
+}
+template <class Element>
+__device__ void store_whole(void* p, Element x) {
+  *static_cast<Element*>(p) = x;
+}
+
+template <int kBytes>
+struct VectorOf;
+template <>
+struct VectorOf<4> : std::type_identity<std::uint32_t> {};
+template <>
+struct VectorOf<8> : std::type_identity<uint2> {};
+template <>
+struct VectorOf<16> : std::type_identity<uint4> {};
+
 /// Tiles of kWindow / S rows and kCols columns of elements of S bytes. Row j of the transpose gets
 /// the window of them that starts at a sector of its own: the tile's first sector's worth of rows
-/// belongs to the tile before as far as the row is not shifted. Small elements are put together to
-/// vectors of the two aligned ones that hold them, and turned in squares of words; shared memory
-/// holds word q of row j at q ^ (j's group), so that all banks serve both directions.
-template <int S, int kWindow, int kCols_, int kThreads_>
+/// belongs to the tile before as far as the row is not shifted. Small elements are put
+/// together to vectors of the two aligned ones that hold them on both ways, and turned in squares
+/// of words; shared memory holds word q of row j at q ^ (j's group), so that all banks serve both
+/// directions. Threads write kPiece bytes at once. kBlocks of them at least are to fit a
+/// multiprocessor: 0 leaves the number of registers to the compiler.
+template <int S, int kWindow, int kCols_, int kThreads_, int kPiece, int kBlocks_ = 0>
 struct ShearedTile {
   using Unit = Word<S>;
-  static constexpr int kSize = S, kCols = kCols_, kThreads = kThreads_;
+  /// What a thread writes at once: several small elements, or one.
+  using Piece = typename VectorOf<kPiece>::type;
+  static constexpr int kSize = S, kCols = kCols_, kThreads = kThreads_, kBlocks = kBlocks_;
   static constexpr int kPack = kPacked<S>, kUnit = int(sizeof(Unit));
-  static constexpr int kExtra = 32 / S;
+  static constexpr int kExtra = kSector / S;
   static constexpr int kLoadedRows = kWindow / S;
   static constexpr int kRows = kLoadedRows - kExtra;  // that are the tile's own
   static constexpr int kUnits = kLoadedRows / kPack;  // in a row of the transpose
@@ -287,15 +370,21 @@ struct ShearedTile {
   static constexpr int kStep = kThreads / kAcross;  // units between two of a thread
   static constexpr int kEach = kUnits / kStep;
   static constexpr int kGroup = 1, kOverlap = kExtra - 1, kShared = kUnits * kCols * kUnit;
+  // Writing: rows by groups of lanes, pieces of a row one after another.
+  static constexpr int kInPiece = kPiece / S, kPieces = kRows / kInPiece;
+  static constexpr int kLanes = kPieces <= 16 ? 16 : 32;
+  static constexpr int kLines = kThreads / kLanes;
+  static constexpr int kTurns = kCols / kLines, kInTurn = (kPieces + kLanes - 1) / kLanes;
   static_assert(kThreads % kAcross == 0 && kUnits % kStep == 0 && kUnits >= kBanks);
   static_assert(S < 4 ? kAcross >= 8 && kStep % 4 == 0 : kAcross >= kBanks);
+  static_assert(kCols % kLines == 0 && kRows % kInPiece == 0);
 
   __device__ static unsigned at(unsigned j, unsigned q) {
     return j * kUnits + (q ^ ((S < 4 ? j / kWide * 4 : j) & (kBanks - 1)));
   }
   __device__ static bool is_whole(std::int64_t m, std::int64_t n, std::int64_t i0,
                                   std::int64_t j0) {
-    return i0 > kExtra && i0 + kRows < m && j0 + kCols <= n;
+    return i0 > kExtra && i0 + kRows + kWide <= m && j0 + kCols <= n;
   }
 
   template <bool kWhole, class Source>
@@ -354,59 +443,86 @@ struct ShearedTile {
     }
   }
 
-  template <bool kWhole, class Sink>
-  __device__ static void store(const Unit* shared, const Sink& sink, std::int64_t m, std::int64_t n,
-                               std::int64_t i0, std::int64_t j0) {
-    constexpr int kWarps = kThreads / 32, kOwn = kRows / kPack;
-    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    auto to = sink.at(j0 + warp, i0);
-#pragma unroll 4
-    for (unsigned row = warp; row < kCols; row += kWarps, to.skip(kWarps)) {
-      if (!kWhole && j0 + row >= n) break;
-      const unsigned shift = to.misalignment();  // bytes into a sector
-      const auto place = to.back(int(shift / S) - int(lane * kPack));
-      const unsigned start = kExtra * S - shift, bits = start % 4 * 8;
-      const unsigned q = start / kUnit + lane;
+  /// Calls f(number, row, shift, piece, place) for the pieces of the tile that a thread writes:
+  /// `shift` bytes lie between the start of the window and where the row would be without it.
+  template <bool kWhole, class Sink, class F>
+  __device__ static void for_each_piece(const Sink& sink, std::int64_t n, std::int64_t i0,
+                                        std::int64_t j0, F&& f) {
+    const unsigned lane = threadIdx.x % kLanes, line = threadIdx.x / kLanes;
+    auto to = sink.at(j0 + line, i0);
 #pragma unroll
-      for (int u = 0; u < kOwn; u += 32) {
-        if (u + 32 > kOwn && lane >= kOwn - u) break;
-        Word<S> w = shared[at(row, q + u)];
-        if constexpr (S < 4) {
-          // Of the last unit of a row, bits is 0 where there is no next one.
-          if (bits) w = __funnelshift_r(w, shared[at(row, q + u + 1)], bits);
-        }
-        const std::int64_t i = i0 + int((u + lane) * kPack) - int(shift / S);
-        if (kWhole || (i >= 0 && i + kPack <= m)) {
-          place.word(u * kPack, w);
-        } else {
+    for (int t = 0; t < kTurns; ++t, to.skip(kLines)) {
+      const unsigned row = t * kLines + line;
+      if (!kWhole && j0 + row >= n) continue;
+      const unsigned shift = to.address() % kSector;
 #pragma unroll
-          for (int e = 0; e < kPack; ++e)
-            if (i + e >= 0 && i + e < m) place.element(u * kPack + e, unpack<S>(w, e));
-        }
+      for (int u = 0; u < kInTurn; ++u) {
+        const unsigned piece = u * kLanes + lane;
+        if ((u + 1) * kLanes > kPieces && piece >= kPieces) continue;
+        f(t * kInTurn + u, row, shift, piece, to.back(int(shift / S) - int(piece * kInPiece)));
       }
     }
+  }
+
+  template <class Sink>
+  using Ahead = typename Sink::template Ahead<Piece>[kTurns * kInTurn];
+
+  template <class Sink>
+  __device__ static void look_ahead(Ahead<Sink>& ahead, const Sink& sink, std::int64_t n,
+                                    std::int64_t i0, std::int64_t j0) {
+    if constexpr (!std::is_empty_v<typename Sink::template Ahead<Piece>>)
+      for_each_piece<true>(sink, n, i0, j0,
+                           [&](int number, unsigned, unsigned, unsigned, const auto& place) {
+                             ahead[number] = place.template look_ahead<Piece>();
+                           });
+  }
+
+  /// The piece whose place in the row begins `shift` bytes before its own.
+  __device__ static Piece piece_at(const Unit* shared, unsigned row, unsigned shift,
+                                   unsigned piece) {
+    const unsigned start = kExtra * S - shift;
+    if constexpr (S < 4) {
+      const auto aligned = [&](unsigned v) {
+        return *reinterpret_cast<const Piece*>(shared + at(row, v * (kPiece / kUnit)));
+      };
+      const unsigned first = start / kPiece + piece, offset = start % kPiece;
+      const Piece a = aligned(first);
+      Piece b = {};
+      if (offset) b = aligned(first + 1);  // the last piece has no next one otherwise
+      return shifted(a, b, offset);
+    } else {
+      return shared[at(row, start / kUnit + piece)];
+    }
+  }
+
+  template <bool kWhole, class Sink>
+  __device__ static void store(const Unit* shared, const Sink& sink, std::int64_t m, std::int64_t n,
+                               std::int64_t i0, std::int64_t j0, const Ahead<Sink>& ahead) {
+    for_each_piece<kWhole>(
+        sink, n, i0, j0,
+        [&](int number, unsigned row, unsigned shift, unsigned piece, const auto& place) {
+          const Piece v = piece_at(shared, row, shift, piece);
+          if constexpr (kWhole) {
+            place.piece(v, ahead[number]);
+          } else {
+            const std::int64_t i = i0 + int(piece * kInPiece) - int(shift / S);
+            if constexpr (std::is_empty_v<typename Sink::template Ahead<Piece>>) {
+              if (i >= 0 && i + kInPiece <= m) return place.piece(v, {});
+            }
+            union {
+              Piece whole;
+              Raw<S> x[kInPiece];
+            } from = {v};
+#pragma unroll
+            for (int e = 0; e < kInPiece; ++e)
+              if (i + e >= 0 && i + e < m) place.element(e, from.x[e]);
+          }
+        });
   }
 };
 
 // ---------------------------------------------------------------------------------------------------
 // The matrices of a plain transpose.
-
-/// 16 bytes from any address, by way of the aligned vectors that they lie in.
-__device__ inline uint4 load_unaligned(const void* p) {
-  const auto address = reinterpret_cast<std::uintptr_t>(p);
-  const auto* aligned = reinterpret_cast<const uint4*>(address & ~std::uintptr_t(15));
-  const uint4 a = aligned[0];
-  uint4 b = {};
-  if (address & 15) b = aligned[1];
-  const bool two = address & 8, one = address & 4;
-  const std::uint32_t w0 = two ? a.z : a.x, w1 = two ? a.w : a.y, w2 = two ? b.x : a.z,
-                      w3 = two ? b.y : a.w, w4 = two ? b.z : b.x, w5 = two ? b.w : b.y;
-  const std::uint32_t x0 = one ? w1 : w0, x1 = one ? w2 : w1, x2 = one ? w3 : w2,
-                      x3 = one ? w4 : w3, x4 = one ? w5 : w4;
-  const unsigned bits = unsigned(address & 3) * 8;
-  return make_uint4(__funnelshift_r(x0, x1, bits), __funnelshift_r(x1, x2, bits),
-                    __funnelshift_r(x2, x3, bits), __funnelshift_r(x3, x4, bits));
-}
 
 template <int S>
 struct Source {
@@ -433,7 +549,7 @@ struct Source {
     std::int64_t ld;
 
     __device__ void skip(int rows) { p += rows * ld; }
-    __device__ uint4 vector() const { return load_unaligned(p); }
+    __device__ uint4 vector() const { return load_unaligned<uint4>(p); }
     __device__ uint4 part(int count) const { return Source{p, ld}.part(0, 0, count); }
     __device__ Raw<S> element() const { return *p; }
   };
@@ -445,8 +561,12 @@ struct Sink {
   Raw<S>* b;
   std::int64_t ld;
 
-  __device__ void vector(std::int64_t j, std::int64_t i, uint4 v) const {
-    *reinterpret_cast<uint4*>(b + j * ld + i) = v;
+  template <class V>
+  using Ahead = Nothing;
+
+  __device__ Nothing look_ahead(std::int64_t, std::int64_t) const { return {}; }
+  __device__ void vector(std::int64_t j, std::int64_t i, uint4 v, Nothing) const {
+    store_whole(b + j * ld + i, v);
   }
   __device__ void part(std::int64_t j, std::int64_t i, int count, uint4 v) const {
     union {
@@ -463,11 +583,15 @@ struct Sink {
 
     __device__ void skip(int rows) { p += rows * ld; }
     __device__ Cursor back(int x) const { return {p - x, ld}; }
-    /// Bytes between the place and the start of its sector.
-    __device__ unsigned misalignment() const {
-      return unsigned(reinterpret_cast<std::uintptr_t>(p) & 31);
+    __device__ std::uintptr_t address() const { return reinterpret_cast<std::uintptr_t>(p); }
+    template <class V>
+    __device__ Nothing look_ahead() const {
+      return {};
     }
-    __device__ void word(int x, Word<S> w) const { *reinterpret_cast<Word<S>*>(p + x) = w; }
+    template <class V>
+    __device__ void piece(V v, Nothing) const {
+      store_whole(p, v);
+    }
     __device__ void element(int x, Raw<S> value) const { p[x] = value; }
   };
   __device__ Cursor at(std::int64_t j, std::int64_t i) const { return {b + j * ld + i, ld}; }

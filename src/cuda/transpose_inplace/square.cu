@@ -49,6 +49,7 @@ __global__ void __launch_bounds__(Tile::kThreads)
   auto* a = static_cast<turn::Raw<S>*>(A.at(part.batch + blockIdx.z));
   const turn::Source<S> source = {a, ld};
   const turn::Sink<S> sink = {a, ld};
+  const typename Tile::template Ahead<turn::Sink<S>> none = {};
   std::int64_t row, col;
   pairs.locate(part.col + blockIdx.y, blockIdx.x, row, col);
   row *= Tile::kRows;
@@ -57,14 +58,14 @@ __global__ void __launch_bounds__(Tile::kThreads)
     Tile::template load<true>(upper, source, n, n, row, col);
     if (row != col) Tile::template load<true>(lower, source, n, n, col, row);
     __syncthreads();
-    Tile::template store<true>(upper, sink, n, n, row, col);
-    if (row != col) Tile::template store<true>(lower, sink, n, n, col, row);
+    Tile::template store<true>(upper, sink, n, n, row, col, none);
+    if (row != col) Tile::template store<true>(lower, sink, n, n, col, row, none);
   } else {
     Tile::template load<false>(upper, source, n, n, row, col);
     if (row != col) Tile::template load<false>(lower, source, n, n, col, row);
     __syncthreads();
-    Tile::template store<false>(upper, sink, n, n, row, col);
-    if (row != col) Tile::template store<false>(lower, sink, n, n, col, row);
+    Tile::template store<false>(upper, sink, n, n, row, col, none);
+    if (row != col) Tile::template store<false>(lower, sink, n, n, col, row, none);
   }
 }
 
