@@ -37,7 +37,8 @@ class CudaBackend final : public cuda::DeviceBackend {
   }
 
   std::span<const Kernel<GemmArgs>> gemm_kernels() const override {
-    static const Kernel<GemmArgs> table[] = {cuda::gemm::shared(), cuda::gemm::naive()};
+    static const Kernel<GemmArgs> table[] = {cuda::gemm::tensor_f64(), cuda::gemm::shared(),
+                                             cuda::gemm::naive()};
     return table;
   }
   std::span<const Kernel<GeamArgs>> geam_kernels() const override {

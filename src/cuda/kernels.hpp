@@ -6,6 +6,7 @@
 namespace mblas::cuda {
 
 namespace gemm {
+Kernel<GemmArgs> tensor_f64();
 Kernel<GemmArgs> shared();
 Kernel<GemmArgs> naive();
 }  // namespace gemm
