@@ -101,6 +101,7 @@ Context& Context::operator=(Context&&) noexcept = default;
 
 void Context::set_backend(std::string_view names) {
   impl_->backends = parse_backends(names, "backend");
+  impl_->immediate = {};
 }
 
 void Context::set_device(int ordinal) {

@@ -51,8 +51,16 @@ struct Slot {
   Slot(Backend* b, std::unique_ptr<Queue> q) : backend(b), queue(std::move(q)), workspace(*queue) {}
 };
 
+/// A backend's first row, where that computes small calls at once.
+struct ImmediateRow {
+  std::string_view backend, kernel;
+  bool (*run)(const GemmArgs&) = nullptr;  // null: there is none
+  bool known = false;
+};
+
 struct Context::Impl {
   BackendChoice backends;
+  ImmediateRow immediate;  // of the first of the backends, once it is known
   KernelChoice kernels;
   VerifyChoice verify;
   Compute compute = Compute::Default;

@@ -50,8 +50,7 @@ Locator::Query Locator::driver_query() {
 
 bool only_host_memory() {
   static std::atomic<std::int64_t> looked_at{-1};
-  for (const Backend* backend : user_backends())
-    if (backend->memory() != Memory::Host) return false;
+  if (has_device_backends()) return false;
   timespec t;
   clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
   const std::int64_t now = std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;

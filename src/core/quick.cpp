@@ -40,12 +40,19 @@ bool is_sound(const GemmArgs& g) {
          c.apart(bytes_of(g.B.data, b_rows, b_cols, g.B.ld, in));
 }
 
+ImmediateRow immediate_of(const BackendChoice& choice) {
+  const Backend& backend = choice.automatic ? *backends().front() : *choice.list.front();
+  const auto table = backend.gemm_kernels();
+  if (table.empty()) return {{}, {}, nullptr, true};
+  return {backend.name(), table.front().name, table.front().immediate, true};
+}
+
 }  // namespace
 
 bool run_quick(Context::Impl& context, Layout layout, GemmArgs& g) {
   const auto small = [](std::int64_t size) { return std::uint64_t(size) - 1 < kMost; };
-  if (!small(g.m) || !small(g.n) || !small(g.k)) return false;
-  if (g.batch != 1 || g.A.pointers || g.B.pointers || g.C.pointers) return false;
+  if (!small(g.m) || !small(g.n) || !small(g.k) || g.batch != 1) return false;
+  if (g.A.pointers || g.B.pointers || g.C.pointers) return false;
   if (context.verbose != 0 || context.verify.backend ||
       !context.kernels[op_index<GemmArgs>()].empty())
     return false;
@@ -54,19 +61,18 @@ bool run_quick(Context::Impl& context, Layout layout, GemmArgs& g) {
     return false;
   if (layout != Layout::RowMajor && layout != Layout::ColMajor) return false;
 
-  const Backend& backend =
-      context.backends.automatic ? *backends().front() : *context.backends.list.front();
-  const auto table = backend.gemm_kernels();
-  if (table.empty() || !table.front().immediate || !only_host_memory()) return false;
+  if (!context.immediate.known) context.immediate = immediate_of(context.backends);
+  const ImmediateRow& row = context.immediate;
+  if (!row.run || !only_host_memory()) return false;
   if (layout == Layout::ColMajor) swap_layout(g);
-  if (!is_sound(g) || !table.front().immediate(g)) {
+  if (!is_sound(g) || !row.run(g)) {
     if (layout == Layout::ColMajor) swap_layout(g);
     return false;
   }
   Dispatch& receipt = context.receipt;
   receipt.operation = op_name<GemmArgs>;
-  receipt.backend = backend.name();
-  receipt.kernel = table.front().name;
+  receipt.backend = row.backend;
+  receipt.kernel = row.kernel;
   receipt.compute = compute;
   receipt.workspace_bytes = 0;
   receipt.staged_blocks = 0;

@@ -31,6 +31,7 @@ struct Registry {
   std::atomic<std::size_t> size{0};
   std::size_t builtin = 0;
   std::mutex adding;
+  static inline std::atomic<bool> device_added{false};
 
   Registry() {
     add(make_openmp_backend());
@@ -64,6 +65,8 @@ struct Registry {
 }  // namespace
 
 std::span<Backend* const> backends() { return Registry::get().all(); }
+
+bool has_device_backends() { return Registry::device_added.load(std::memory_order_acquire); }
 
 std::span<Backend* const> user_backends() {
   const Registry& registry = Registry::get();
@@ -109,6 +112,8 @@ void register_backend(std::unique_ptr<Backend> backend) {
     if (missing.name == name)
       throw Error(Status::InvalidArgument,
                   "register_backend: '" + name + "' is a name of the library's own");
+  if (backend->memory() != Memory::Host)
+    Registry::device_added.store(true, std::memory_order_release);
   registry.add(std::move(backend));
 }
 

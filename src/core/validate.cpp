@@ -181,10 +181,6 @@ GemmShapes shapes_of(const GemmArgs& g, Layout layout) {
 
 }  // namespace
 
-bool is_op(Op op) {
-  return op == Op::NoTrans || op == Op::Trans || op == Op::ConjTrans || op == Op::ConjNoTrans;
-}
-
 void swap_layout(GemmArgs& args) {
   std::swap(args.m, args.n);
   std::swap(args.A, args.B);

@@ -19,7 +19,9 @@ bool validate(TransposeInplaceArgs& args, Layout layout);
 bool validate(Gf256Args& args);
 
 /// Is `op` one of Op's values?
-bool is_op(Op op);
+constexpr bool is_op(Op op) {
+  return op == Op::NoTrans || op == Op::Trans || op == Op::ConjTrans || op == Op::ConjNoTrans;
+}
 
 /// Makes a column-major product row-major, or the other way: Cᵀ = op(B)ᵀ op(A)ᵀ, and a ColMajor
 /// matrix is its transpose.

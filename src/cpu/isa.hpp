@@ -48,8 +48,13 @@ inline constexpr std::int64_t kSmallBytes = 32 << 10;
 /// Multiply-adds up to which packing does not pay.
 inline constexpr std::int64_t kSmallWork = 72 * 72 * 72;
 
+/// Rows of the products that GemmPanels::one takes.
+inline constexpr std::int64_t kOneRows = 32;
+
 /// Between the rows of a copied slice, so that they do not all fall into the same cache sets.
 inline constexpr std::int64_t kSlicePad = 64;
+/// Bytes of a column of A that are copied at a time where those are contiguous.
+inline constexpr std::int64_t kCopiedColumn = 512;
 
 /// Products of one of the types f32 … cf64 as one thread computes them. Strides in elements.
 struct GemmPanels {
@@ -57,9 +62,10 @@ struct GemmPanels {
   int mr, nr;  ///< rows and columns of C that the largest microkernel keeps in registers
   int size;    ///< bytes of an element
   /// A tile whose B has contiguous rows in panels of nr columns, panel j * b_panel elements after
-  /// the first for columns from j. All panels pass by a slice of A, which is copied to `slice`
-  /// first, unless that is null: mr rows of k elements and kSlicePad bytes.
-  void (*block_rows)(const GemmTile& tile, std::int64_t b_panel, std::byte* slice);
+  /// the first for columns from j. All panels pass by a slice of A. Unless `copies` is null, it is
+  /// copied there first: mr rows of k elements and kSlicePad bytes; where its columns are
+  /// contiguous, with others up to kCopiedColumn bytes of each column.
+  void (*block_rows)(const GemmTile& tile, std::int64_t b_panel, std::byte* copies);
   /// The same with all slices of A passing by a panel of B. `sliced`: A is as pack_a left it where
   /// its rows are not contiguous.
   void (*block_panels)(const GemmTile& tile, std::int64_t b_panel, bool sliced);
@@ -73,6 +79,9 @@ struct GemmPanels {
   /// kSmallBytes when packed.
   void (*small)(const GemmTile& first, std::int64_t count, std::int64_t stride_a,
                 std::int64_t stride_b, std::int64_t stride_c);
+  /// One product of at most kOneRows rows and 2 nr columns whose B has contiguous rows, k not 0,
+  /// from its arguments; null: there is no such way.
+  void (*one)(const GemmArgs& args);
 };
 
 /// A part of a matrix times a vector: M is rows×cols, x and y are contiguous.

@@ -47,27 +47,55 @@ MBLAS_INLINE void store(void* p, const V& v) {
   __builtin_memcpy(p, &v, sizeof v);
 }
 
-/// The first `count` lanes of a vector of 4- or 8-byte lanes; the others are zero, and their memory
-/// is not touched.
+#if defined(__AVX512F__)
+MBLAS_INLINE __mmask16 first_lanes(int count) { return __mmask16((1u << count) - 1u); }
+#elif defined(__AVX2__)
+/// All bits of the first `count` lanes of `Size` bytes.
+template <int Size>
+MBLAS_INLINE __m256i first_lanes(int count) {
+  if constexpr (Size == 4)
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  else
+    return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));
+}
+#endif
+
+/// The first `count` lanes of a vector of 4- or 8-byte lanes, which may be shorter than the
+/// instruction set's; the others are zero, and their memory is not touched.
 template <class V>
 MBLAS_INLINE V load_first(const void* p, int count) {
   using Lane = std::remove_cvref_t<decltype(V{}[0])>;
 #if defined(__AVX512F__)
-  if constexpr (sizeof(Lane) == 4)
-    return __builtin_bit_cast(V, _mm512_maskz_loadu_epi32(__mmask16((1u << count) - 1u), p));
-  else
-    return __builtin_bit_cast(V, _mm512_maskz_loadu_epi64(__mmask8((1u << count) - 1u), p));
-#elif defined(__AVX2__)
+  const __mmask16 mask = first_lanes(count);
   if constexpr (sizeof(Lane) == 4) {
-    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    return __builtin_bit_cast(
-        V, _mm256_maskload_epi32(static_cast<const int*>(p),
-                                 _mm256_cmpgt_epi32(_mm256_set1_epi32(count), lanes)));
+    if constexpr (sizeof(V) == 64)
+      return __builtin_bit_cast(V, _mm512_maskz_loadu_epi32(mask, p));
+    else if constexpr (sizeof(V) == 32)
+      return __builtin_bit_cast(V, _mm256_maskz_loadu_epi32(__mmask8(mask), p));
+    else
+      return __builtin_bit_cast(V, _mm_maskz_loadu_epi32(__mmask8(mask), p));
   } else {
-    const __m256i lanes = _mm256_setr_epi64x(0, 1, 2, 3);
-    return __builtin_bit_cast(
-        V, _mm256_maskload_epi64(static_cast<const long long*>(p),
-                                 _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), lanes)));
+    if constexpr (sizeof(V) == 64)
+      return __builtin_bit_cast(V, _mm512_maskz_loadu_epi64(__mmask8(mask), p));
+    else if constexpr (sizeof(V) == 32)
+      return __builtin_bit_cast(V, _mm256_maskz_loadu_epi64(__mmask8(mask), p));
+    else
+      return __builtin_bit_cast(V, _mm_maskz_loadu_epi64(__mmask8(mask), p));
+  }
+#elif defined(__AVX2__)
+  const __m256i lanes = first_lanes<sizeof(Lane)>(count);
+  if constexpr (sizeof(Lane) == 4) {
+    if constexpr (sizeof(V) == 32)
+      return __builtin_bit_cast(V, _mm256_maskload_epi32(static_cast<const int*>(p), lanes));
+    else
+      return __builtin_bit_cast(
+          V, _mm_maskload_epi32(static_cast<const int*>(p), _mm256_castsi256_si128(lanes)));
+  } else {
+    if constexpr (sizeof(V) == 32)
+      return __builtin_bit_cast(V, _mm256_maskload_epi64(static_cast<const long long*>(p), lanes));
+    else
+      return __builtin_bit_cast(
+          V, _mm_maskload_epi64(static_cast<const long long*>(p), _mm256_castsi256_si128(lanes)));
   }
 #else
   V v{};
@@ -80,25 +108,45 @@ template <class V>
 MBLAS_INLINE void store_first(void* p, const V& v, int count) {
   using Lane = std::remove_cvref_t<decltype(V{}[0])>;
 #if defined(__AVX512F__)
-  const __m512i bits = __builtin_bit_cast(__m512i, v);
-  if constexpr (sizeof(Lane) == 4)
-    _mm512_mask_storeu_epi32(p, __mmask16((1u << count) - 1u), bits);
-  else
-    _mm512_mask_storeu_epi64(p, __mmask8((1u << count) - 1u), bits);
+  const __mmask16 mask = first_lanes(count);
+  if constexpr (sizeof(V) == 64) {
+    const __m512i bits = __builtin_bit_cast(__m512i, v);
+    if constexpr (sizeof(Lane) == 4)
+      _mm512_mask_storeu_epi32(p, mask, bits);
+    else
+      _mm512_mask_storeu_epi64(p, __mmask8(mask), bits);
+  } else if constexpr (sizeof(V) == 32) {
+    const __m256i bits = __builtin_bit_cast(__m256i, v);
+    if constexpr (sizeof(Lane) == 4)
+      _mm256_mask_storeu_epi32(p, __mmask8(mask), bits);
+    else
+      _mm256_mask_storeu_epi64(p, __mmask8(mask), bits);
+  } else {
+    const __m128i bits = __builtin_bit_cast(__m128i, v);
+    if constexpr (sizeof(Lane) == 4)
+      _mm_mask_storeu_epi32(p, __mmask8(mask), bits);
+    else
+      _mm_mask_storeu_epi64(p, __mmask8(mask), bits);
+  }
 #elif defined(__AVX2__)
   // Masked stores take some CPUs tens of cycles.
-  const __m256i bits = __builtin_bit_cast(__m256i, v);
   const int bytes = count * int(sizeof(Lane));
   auto* to = static_cast<char*>(p);
-  if (bytes >= 32) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), bits);
+  if (bytes >= int(sizeof(V))) {
+    __builtin_memcpy(to, &v, sizeof v);
     return;
   }
-  __m128i rest = _mm256_castsi256_si128(bits);
-  if (bytes & 16) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), rest);
-    rest = _mm256_extracti128_si256(bits, 1);
-    to += 16;
+  __m128i rest;
+  if constexpr (sizeof(V) == 32) {
+    const __m256i bits = __builtin_bit_cast(__m256i, v);
+    rest = _mm256_castsi256_si128(bits);
+    if (bytes & 16) {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to), rest);
+      rest = _mm256_extracti128_si256(bits, 1);
+      to += 16;
+    }
+  } else {
+    rest = __builtin_bit_cast(__m128i, v);
   }
   if (bytes & 8) {
     _mm_storel_epi64(reinterpret_cast<__m128i*>(to), rest);
@@ -112,7 +160,10 @@ MBLAS_INLINE void store_first(void* p, const V& v, int count) {
 #endif
 }
 
-MBLAS_INLINE std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+MBLAS_INLINE constexpr std::int64_t smaller(std::int64_t a, std::int64_t b) {
+  return a < b ? a : b;
+}
+MBLAS_INLINE constexpr std::int64_t larger(std::int64_t a, std::int64_t b) { return a > b ? a : b; }
 MBLAS_INLINE std::int64_t round_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b * b; }
 
 // Stored elements as they are computed with. int8 and int32 become uint32, whose arithmetic wraps.

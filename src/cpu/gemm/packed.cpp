@@ -5,8 +5,13 @@
 // Threads form a grid over C. Those of a column of the grid pack its part of B together and then
 // take their own rows; the one wait per block of B is hidden by packing into two buffers in turn.
 // Operands that are used few times, or lie well, are read where they lie. k is cut where kc says,
-// which depends on the machine's caches and on nothing else, so the bits of the result do not
+// which depends on the machine's caches and the sizes of the call, so the bits of the result do not
 // depend on the number of threads, nor on what is packed.
+//
+// Where B fits the second-level cache k is left whole up to 512, so that C is written once (float
+// and double 511³: 3 and 7 percent faster on an Emerald Rapids Xeon). A thread that packs B alone
+// does so into one buffer, whose lines are still in that cache when they are written again (2
+// percent).
 //
 // Measured on a Xeon with AVX-512: with 4 KiB pages the passing panels of B cost a fifth of the
 // speed in misses of the TLB, so the workspace asks for huge pages. Where there are none, or the
@@ -27,6 +32,7 @@ constexpr std::int64_t kAlignment = 64;
 constexpr int kMostGroups = 64;                 // columns of the grid
 constexpr std::int64_t kMostRows = 4096;        // of A that a thread packs at a time
 constexpr std::int64_t kLargeSecond = 1 << 20;  // bytes of a second-level cache that feeds panels
+constexpr std::int64_t kWholeDepth = 512;       // k up to which it may be left whole
 constexpr std::int64_t kShallow = 64;           // k up to which all of B may stay in the caches
 
 /// The largest size of at most `most` that cuts `whole` into equal parts, in multiples of `unit`.
@@ -67,6 +73,7 @@ struct Plan {
   std::int64_t mc;      // of those, what one pass over a block of B takes
   std::int64_t packed_row;        // elements between packed rows of A
   std::int64_t a_bytes, b_bytes;  // of a thread; of a buffer for B of one column of the grid
+  int b_buffers;                  // of a column of the grid
 };
 
 /// Do the rows of a slice fall into the same sets of a first-level cache whose ways span 4 KiB?
@@ -93,8 +100,15 @@ Plan plan(const GemmArgs& args, const GemmPanels& panels, int num_threads) {
   const std::int64_t most_k =
       std::clamp<std::int64_t>(cache.first * 2 / 3 / (panels.nr * size) / 16 * 16, 64, 512);
   const std::int64_t k = std::max<std::int64_t>(args.k, 1);
-  p.kc = std::min(part_of(k, most_k, 8), k);
-  p.by_rows = args.k <= kShallow || (huge_pages() && cache.second >= kLargeSecond);
+  // A single shallow panel of B stays in the first level for all rows of A.
+  p.by_rows =
+      args.k <= kShallow ? args.n > panels.nr : huge_pages() && cache.second >= kLargeSecond;
+  const bool trans_a = is_transposed(args.transA);
+  // Panels of B that pass by need not stay in the first level. Where all of B fits the second, a
+  // block of it is as deep as k, and C is written once.
+  const bool whole_k =
+      p.by_rows && !trans_a && k <= kWholeDepth && k * args.n * size <= cache.second;
+  p.kc = whole_k ? k : std::min(part_of(k, most_k, 8), k);
 
   // A block of B has half of the second-level cache, or the rows of A that pass by have it.
   const std::int64_t most_n =
@@ -108,24 +122,27 @@ Plan plan(const GemmArgs& args, const GemmPanels& panels, int num_threads) {
 
   const std::int64_t across = divide_up(own_cols, panels.nr);
   const std::int64_t slices = divide_up(own_rows, panels.mr);
-  const bool trans_a = is_transposed(args.transA);
   const bool a_far = args.A.ld * size >= (trans_a ? 1024 : 4096);
   const bool b_far = args.B.ld * size >= 4096;
+  // Copying columns of A takes as long as several panels take to read them where they lie.
   if (p.by_rows)
-    p.pack_a = across >= 4 && (trans_a || collide(args.A.ld * size, panels.mr));
+    p.pack_a = trans_a ? across >= 12 : across >= 4 && collide(args.A.ld * size, panels.mr);
   else
     p.pack_a = across >= (a_far ? 3 : 12);
   p.pack_a = p.pack_a && args.k > 0;
   p.pack_b = args.k > 0 && (is_transposed(args.transB) || slices >= (b_far ? 3 : 24) ||
                             args.k * args.n * size > cache.second / 2);
   p.packed_row = p.kc + kSlicePad / size;
-  p.a_bytes =
-      p.pack_a ? round_up((p.by_rows ? panels.mr : p.rows) * p.packed_row * size, kAlignment) : 0;
+  std::int64_t copied_rows = p.rows;
+  if (p.by_rows)
+    copied_rows = trans_a ? std::max<std::int64_t>(kCopiedColumn / size, panels.mr) : panels.mr;
+  p.a_bytes = p.pack_a ? round_up(copied_rows * p.packed_row * size, kAlignment) : 0;
   p.b_bytes = p.pack_b ? p.kc * p.nc * size : 0;
+  p.b_buffers = p.whole_problems || p.threads == 1 ? 1 : 2;
   return p;
 }
 
-std::int64_t buffers_of_b(const Plan& p) {
+std::int64_t columns_of(const Plan& p) {
   return p.whole_problems ? p.threads : std::min(p.threads, kMostGroups);
 }
 
@@ -186,7 +203,8 @@ void multiply(const GemmTile& whole, const GemmPanels& panels, const Plan& p, co
         if (k0 > 0) t.beta = {1, 0};
         std::int64_t b_panel = 1;
         if (p.pack_b) {
-          std::byte* const to = self.packed_b[turn ^= 1];
+          if (self.members > 1) turn ^= 1;
+          std::byte* const to = self.packed_b[turn];
           const Range share = share_of(t.n, self.index, self.members, panels.nr);
           panels.pack_b(to + share.begin * depth * size,
                         advance(t.B, share.begin * whole.b_col, size), whole.b_row, whole.b_col,
@@ -208,7 +226,7 @@ void multiply(const GemmTile& whole, const GemmPanels& panels, const Plan& p, co
 
 std::size_t gemm_packed_workspace(const GemmArgs& args, const DeviceInfo& device) {
   const Plan p = plan(args, panels_of(args), device.num_threads);
-  return std::size_t(p.threads * p.a_bytes + 2 * buffers_of_b(p) * p.b_bytes);
+  return std::size_t(p.threads * p.a_bytes + p.b_buffers * columns_of(p) * p.b_bytes);
 }
 
 const char* gemm_packed_declines(const GemmArgs& args, const DeviceInfo&) {
@@ -221,8 +239,8 @@ void gemm_packed(const GemmArgs& args, Queue& queue) {
   std::byte* const workspace = queue.workspace.data();
   const auto member = [&](int thread, int group) {
     Member self{0, 1, nullptr, workspace + thread * p.a_bytes, {}};
-    for (int i = 0; i < 2; ++i)
-      self.packed_b[i] = workspace + p.threads * p.a_bytes + (2 * group + i) * p.b_bytes;
+    for (int i = 0; i < p.b_buffers; ++i)
+      self.packed_b[i] = workspace + p.threads * p.a_bytes + (p.b_buffers * group + i) * p.b_bytes;
     return self;
   };
   if (p.whole_problems) {

@@ -11,6 +11,13 @@
 // alone, not on the slice or panel that it falls into. On an Emerald Rapids Xeon the largest
 // microkernel runs at 0.98 of the peak of its multiply-adds.
 //
+// What comes from beyond the second-level cache, C and the next rows of A, is fetched a line or two
+// at a time between steps of k. All at once, at a microkernel's start, such fetches take the few
+// buffers that a core has for lines on their way, and B, which passes by from the second level,
+// waits: on that Xeon this cost float 1024³ and 2048³ 1.5 to 3 percent. Columns of A that are
+// contiguous are copied for several slices at a time, since one slice uses less than a line of
+// each: one after the other they cost a transposed A of 1024³ a tenth of the speed.
+//
 // Complex products: one sum of re(a) b and one of im(a) b over interleaved b, combined at the end,
 // which takes no more multiply-adds than separated parts and no unpacking.
 //
@@ -43,8 +50,29 @@ struct Element {
   static constexpr int kMR = (kVectorRegisters - 4) / (2 * kParts);
 };
 
+constexpr std::int64_t kLine = 64;
+constexpr std::int64_t kWay = 4096;  // bytes after which lines fall into the same set
+
 /// C = sums, C + sums, or whatever alpha and beta say.
 enum class Finish { Store, Add, Scale };
+
+/// Rows of memory to be fetched into the second-level cache, some lines at a time.
+struct Fetch {
+  const std::byte* row = nullptr;
+  std::int64_t rows = 0, pitch = 0, bytes = 0, at = 0;
+
+  MBLAS_INLINE void go(std::int64_t lines) {
+    for (; lines > 0 && rows > 0; --lines) {
+      __builtin_prefetch(row + at, 0, 2);
+      at += kLine;
+      if (at >= bytes) {
+        at = 0;
+        row += pitch;
+        --rows;
+      }
+    }
+  }
+};
 
 /// What the microkernels of a block share. Strides and steps in bytes; a step leads from one
 /// microkernel's operand to the next one's.
@@ -62,6 +90,12 @@ struct Micro {
   bool prefetch;
   std::int64_t ahead;  // of C where it is prefetched, in bytes: to what a later microkernel writes
   int tail;            // lanes of the last vector, where it is masked
+  // Steps of k after each of which a row of C and some lines of what comes next are fetched; 0: C
+  // at once. Fetches from beyond the second-level cache that come all at once leave none of the
+  // core's few buffers for lines to B, which comes from that cache.
+  std::int64_t chunk;
+  Fetch next;
+  std::int64_t lines;
 };
 
 constexpr std::int64_t kPrefetchFrom = 16 << 10;  // bytes of C
@@ -124,8 +158,7 @@ MBLAS_INLINE V finish(const Micro<T>& s, const V& sums, const V& c) {
 /// H rows by NV vectors of C, the last one masked if Tail, `count` times. `Rows`: the rows of A are
 /// contiguous, else its columns are.
 template <class T, int H, int NV, bool Tail, bool Rows>
-void micro(const Micro<T>& s, const std::byte* a, const std::byte* b, std::byte* c,
-           std::int64_t count) {
+void micro(Micro<T>& s, const std::byte* a, const std::byte* b, std::byte* c, std::int64_t count) {
   using Real = typename T::Real;
   using V = Vector<Real>;
   constexpr int sets = T::kParts;
@@ -136,6 +169,8 @@ void micro(const Micro<T>& s, const std::byte* a, const std::byte* b, std::byte*
   const std::int64_t row = Rows ? s.a_row : T::kSize, col = Rows ? T::kSize : s.a_col;
   const std::int64_t k = s.k, b_row = s.b_row, c_row = s.c_row;
   const std::int64_t a_step = s.a_step, b_step = s.b_step, c_step = s.c_step;
+  constexpr bool kSpread = NV == 2 && !Tail;  // few others are in a block
+  const std::int64_t chunk = kSpread && s.chunk > 0 ? s.chunk : k;
   const int tail = s.tail;
   for (; count > 0; --count, a += a_step, b += b_step, c += c_step) {
     V sums[sets][H][NV];
@@ -145,7 +180,7 @@ void micro(const Micro<T>& s, const std::byte* a, const std::byte* b, std::byte*
       for (int v = 0; v < NV; ++v)
 #pragma GCC unroll 2
         for (int set = 0; set < sets; ++set) sums[set][i][v] = V{};
-    if (s.prefetch) {
+    if (s.prefetch && !(kSpread && s.chunk > 0)) {
 #pragma GCC unroll 16
       for (int i = 0; i < H; ++i)
 #pragma GCC unroll 2
@@ -156,28 +191,41 @@ void micro(const Micro<T>& s, const std::byte* a, const std::byte* b, std::byte*
     const std::byte* from_b = b;
 #pragma GCC unroll 16
     for (int g = 0; g < groups; ++g) base[g] = a + 3 * g * row;
-    for (std::int64_t p = k; p > 0; --p) {
-      V x[NV];
+    const std::byte* fetched = c + s.ahead;
+    std::int64_t left = k;
+    do {
+      if (kSpread && s.chunk > 0) {
+        if (s.prefetch) {
 #pragma GCC unroll 2
-      for (int v = 0; v < NV; ++v) {
-        const std::byte* from = from_b + v * kVectorBytes;
-        x[v] = Tail && v == NV - 1 ? load_first<V>(from, tail) : load<V>(from);
-      }
-#pragma GCC unroll 16
-      for (int i = 0; i < H; ++i) {
-        const std::byte* from = Rows ? base[i / 3] + i % 3 * row : base[0] + i * row;
-#pragma GCC unroll 2
-        for (int set = 0; set < sets; ++set) {
-          Real y;
-          __builtin_memcpy(&y, from + set * int(sizeof(Real)), sizeof y);
-#pragma GCC unroll 2
-          for (int v = 0; v < NV; ++v) sums[set][i][v] += y * x[v];
+          for (int v = 0; v < NV; ++v) __builtin_prefetch(fetched + v * kVectorBytes, 1);
+          fetched += c_row;
         }
+        s.next.go(s.lines);
       }
+      for (std::int64_t p = smaller(chunk, left); p > 0; --p) {
+        V x[NV];
+#pragma GCC unroll 2
+        for (int v = 0; v < NV; ++v) {
+          const std::byte* from = from_b + v * kVectorBytes;
+          x[v] = Tail && v == NV - 1 ? load_first<V>(from, tail) : load<V>(from);
+        }
 #pragma GCC unroll 16
-      for (int g = 0; g < groups; ++g) base[g] += col;
-      from_b += b_row;
-    }
+        for (int i = 0; i < H; ++i) {
+          const std::byte* from = Rows ? base[i / 3] + i % 3 * row : base[0] + i * row;
+#pragma GCC unroll 2
+          for (int set = 0; set < sets; ++set) {
+            Real y;
+            __builtin_memcpy(&y, from + set * int(sizeof(Real)), sizeof y);
+#pragma GCC unroll 2
+            for (int v = 0; v < NV; ++v) sums[set][i][v] += y * x[v];
+          }
+        }
+#pragma GCC unroll 16
+        for (int g = 0; g < groups; ++g) base[g] += col;
+        from_b += b_row;
+      }
+      left -= chunk;
+    } while (left > 0);
     const auto write = [&]<Finish How>(std::integral_constant<Finish, How>)
         __attribute__((always_inline)) {
       const bool reads = How == Finish::Add || (How == Finish::Scale && s.read_c);
@@ -210,7 +258,7 @@ void micro(const Micro<T>& s, const std::byte* a, const std::byte* b, std::byte*
 }
 
 template <class T>
-using MicroKernel = void (*)(const Micro<T>&, const std::byte*, const std::byte*, std::byte*,
+using MicroKernel = void (*)(Micro<T>&, const std::byte*, const std::byte*, std::byte*,
                              std::int64_t);
 
 enum Width { kTwo, kTwoMasked, kOneMasked };
@@ -235,6 +283,7 @@ constexpr MicroTable<T> kMicro = micro_table<T>(std::make_integer_sequence<int, 
 struct Slices {
   std::int64_t count, height, taller;  // the first `taller` have height + 1
   std::int64_t height_of(std::int64_t i) const { return height + (i < taller); }
+  std::int64_t begin_of(std::int64_t i) const { return i * height + smaller(i, taller); }
 };
 template <class T>
 MBLAS_INLINE Slices slices_of(std::int64_t m) {
@@ -265,6 +314,7 @@ MBLAS_INLINE Micro<T> micro_of(const GemmTile& t) {
     s.sign_im_re = t.conj_a != t.conj_b ? Real(1) : Real(-1);
     s.sign_im_im = t.conj_a ? Real(-1) : Real(1);
   }
+  s.chunk = s.lines = 0;
   s.finish = plain && t.beta.re == 0   ? Finish::Store
              : plain && t.beta.re == 1 ? Finish::Add
                                        : Finish::Scale;
@@ -284,17 +334,17 @@ MBLAS_INLINE Panel panel_of(std::int64_t cols) {
 }
 
 /// Sets up what of C is fetched when. A short k leaves no time to fetch what is written next, so
-/// that is fetched a few microkernels ahead.
+/// that is what a later microkernel writes: the next one along a row, where the processor's own
+/// fetches help.
 template <class T>
 MBLAS_INLINE void fetch_c(Micro<T>& s, const GemmTile& t, bool by_rows) {
   s.prefetch = t.m * t.n * T::kSize > kPrefetchFrom;
-  s.ahead = !s.prefetch || t.k > kShort   ? 0
-            : by_rows && t.n > 4 * T::kNR ? 4 * T::kNR * T::kSize
-                                          : 3 * T::kMR * s.c_row;
+  s.ahead = !s.prefetch || t.k > kShort ? 0 : by_rows ? T::kNR * T::kSize : 3 * T::kMR * s.c_row;
+  s.chunk = t.k > kShort ? t.k / (T::kMR + 1) : 0;
 }
 
-/// Slice after slice of A, each multiplied by all panels of B; prepare(i, h) says where the h rows
-/// from row i lie.
+/// Slice after slice of A, each multiplied by all panels of B; prepare(u, i, h) says where slice u,
+/// the h rows from row i, lies.
 template <class T, class Prepare>
 MBLAS_INLINE void multiply_rows(Micro<T>& s, const GemmTile& t, const std::byte* B, std::byte* C,
                                 std::int64_t b_panel, bool rows, const Prepare& prepare) {
@@ -307,7 +357,7 @@ MBLAS_INLINE void multiply_rows(Micro<T>& s, const GemmTile& t, const std::byte*
   s.c_step = T::kNR * T::kSize;
   for (std::int64_t u = 0, i = 0; u < slices.count; ++u) {
     const std::int64_t h = slices.height_of(u);
-    const std::byte* const a = prepare(i, h);
+    const std::byte* const a = prepare(u, i, h);
     std::byte* const c = C + i * s.c_row;
     if (whole > 0) kMicro<T>.of[rows][kTwo][h - 1](s, a, B, c, whole);
     if (left > 0)
@@ -348,61 +398,98 @@ MBLAS_INLINE void multiply_panels(Micro<T>& s, const GemmTile& t, const std::byt
 template <class T>
 MBLAS_INLINE void copy_columns(std::byte* dst, const std::byte* src, std::int64_t pitch,
                                std::int64_t h, std::int64_t count) {
-  for (std::int64_t p = 0; p < count; ++p, src += pitch, dst += h * T::kSize) {
-    if (h == T::kMR)
-      __builtin_memcpy(dst, src, T::kMR * T::kSize);
-    else
-      __builtin_memcpy(dst, src, std::size_t(h * T::kSize));
+  const std::int64_t bytes = h * T::kSize;
+#if defined(__AVX2__)
+  // By whole vectors, what is too much being overwritten by the next column.
+  using V = Vector<std::uint32_t>;
+  const std::int64_t whole = (bytes - 1) / kVectorBytes * kVectorBytes;
+  if (whole <= kVectorBytes && whole + kVectorBytes <= 2 * bytes) {
+    const int lanes = int(bytes - whole) / 4;
+    for (; count > 1; --count, src += pitch, dst += bytes) {
+      if (whole > 0) store(dst, load<V>(src));
+      store(dst + whole, load_first<V>(src + whole, lanes));
+    }
   }
+#endif
+  for (; count > 0; --count, src += pitch, dst += bytes)
+    __builtin_memcpy(dst, src, std::size_t(bytes));
 }
 
-/// Copies a slice of A, h rows of it: rows that are contiguous stay so, kc + kSlicePad elements
-/// apart, else to [k][h].
+/// Packs `count` slices of A whose columns are contiguous: [slice][depth][height].
 template <class T>
-MBLAS_INLINE void copy_slice(std::byte* dst, const std::byte* src, const GemmTile& t,
-                             std::int64_t h) {
-  if (t.a_col == 1) {
-    const std::int64_t pitch = (t.k + kSlicePad / T::kSize) * T::kSize;
-    for (std::int64_t i = 0; i < h; ++i)
-      __builtin_memcpy(dst + i * pitch, src + i * t.a_row * T::kSize, std::size_t(t.k * T::kSize));
-    return;
+MBLAS_INLINE void copy_slices(std::byte* dst, const std::byte* src, std::int64_t pitch,
+                              const Slices& slices, std::int64_t first, std::int64_t last,
+                              std::int64_t depth) {
+  constexpr std::int64_t steps = 16;  // of k at a time: a line of A goes to two slices
+  const std::int64_t begin = slices.begin_of(first);
+  for (std::int64_t p = 0; p < depth; p += steps) {
+    for (std::int64_t u = first, i = 0; u < last; i = slices.begin_of(++u) - begin) {
+      const std::int64_t h = slices.height_of(u);
+      copy_columns<T>(dst + (i * depth + p * h) * T::kSize, src + i * T::kSize + p * pitch, pitch,
+                      h, smaller(steps, depth - p));
+    }
   }
-  copy_columns<T>(dst, src, t.a_col * T::kSize, h, t.k);
 }
 
 /// Fetches rows of `bytes` bytes, `pitch` apart, into the second-level cache.
 MBLAS_INLINE void fetch(const std::byte* p, std::int64_t rows, std::int64_t pitch,
                         std::int64_t bytes) {
   for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(p + i * pitch + at, 0, 2);
+    for (std::int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(p + i * pitch + at, 0, 2);
 }
 
 template <class T>
-void block_rows(const GemmTile& t, std::int64_t b_panel, std::byte* slice) {
+void block_rows(const GemmTile& t, std::int64_t b_panel, std::byte* copies) {
   Micro<T> s = micro_of<T>(t);
   fetch_c(s, t, true);
   const auto* A = static_cast<const std::byte*>(t.A);
-  const std::int64_t a_row = s.a_row, a_col = s.a_col;
+  const std::int64_t a_row = s.a_row, a_col = s.a_col, row_bytes = t.k * T::kSize;
   const bool rows = t.a_col == 1;
-  if (slice) s.a_row = (t.k + kSlicePad / T::kSize) * T::kSize;
-  // Slices of A come from beyond the second-level cache; the next one is fetched meanwhile.
-  const bool far = t.m * t.k * T::kSize > kFetchFrom;
-  const std::int64_t distance = t.k > kShort ? 1 : 3;
+  const Slices slices = slices_of<T>(t.m);
+  // Slices that are copied and fetched together: columns of one are less than a line or two.
+  constexpr std::int64_t most = larger(kCopiedColumn / (T::kMR * T::kSize), 1);
+  const std::int64_t together = copies && !rows ? most : 1;
+  // A comes from beyond the second-level cache; what is next is fetched meanwhile.
+  const bool far = t.m * row_bytes > kFetchFrom;
+  if (far && s.chunk > 0) {
+    const std::int64_t all =
+        rows ? T::kMR * (row_bytes / kLine + 1) : t.k * (together * T::kMR * T::kSize / kLine + 1);
+    const std::int64_t fetches = (t.k / s.chunk) * larger(t.n / T::kNR, 1) * together;
+    s.lines = (all + fetches - 1) / fetches;
+  }
+  if (copies && rows) s.a_row = row_bytes + kSlicePad;
+  const auto fetch_slice = [&](std::int64_t i, std::int64_t h) {
+    if (i + h > t.m) return;
+    if (rows)
+      fetch(A + i * a_row, h, a_row, row_bytes);
+    else
+      fetch(A + i * a_row, t.k, a_col, h * T::kSize);
+  };
+  const auto prepare = [&](std::int64_t u, std::int64_t i, std::int64_t h) -> const std::byte* {
+    const std::byte* const from = A + i * a_row;
+    const std::int64_t first = u - u % together;
+    if (far && s.chunk == 0) fetch_slice(i + 3 * h, h);
+    if (u == first) {
+      const std::int64_t end = smaller(first + together, slices.count);
+      const std::int64_t next = slices.begin_of(end);
+      const std::int64_t next_rows = slices.begin_of(smaller(end + together, slices.count)) - next;
+      if (far && next_rows > 0)
+        s.next = rows ? Fetch{A + next * a_row, next_rows, a_row, row_bytes}
+                      : Fetch{A + next * a_row, t.k, a_col, next_rows * T::kSize};
+      if (copies && rows) {
+        for (std::int64_t r = 0; r < h; ++r)
+          __builtin_memcpy(copies + r * s.a_row, from + r * a_row, std::size_t(row_bytes));
+      } else if (copies) {
+        copy_slices<T>(copies, from, a_col, slices, first, end, t.k);
+      }
+    }
+    if (!copies) return from;
+    if (rows) return copies;
+    s.a_col = h * T::kSize;
+    return copies + (i - slices.begin_of(first)) * row_bytes;
+  };
   multiply_rows<T>(s, t, static_cast<const std::byte*>(t.B), static_cast<std::byte*>(t.C), b_panel,
-                   rows, [&](std::int64_t i, std::int64_t h) {
-                     const std::byte* const from = A + i * a_row;
-                     if (far && i + distance * T::kMR < t.m) {
-                       const std::byte* const ahead = from + distance * h * a_row;
-                       if (rows)
-                         fetch(ahead, h, a_row, t.k * T::kSize);
-                       else
-                         fetch(ahead, t.k, a_col, h * T::kSize);
-                     }
-                     if (!slice) return from;
-                     copy_slice<T>(slice, from, t, h);
-                     if (!rows) s.a_col = h * T::kSize;
-                     return static_cast<const std::byte*>(slice);
-                   });
+                   rows, prepare);
 }
 
 template <class T>
@@ -413,14 +500,39 @@ void block_panels(const GemmTile& t, std::int64_t b_panel, bool sliced) {
                      static_cast<std::byte*>(t.C), b_panel, sliced);
 }
 
-/// Packs columns [first, last) of B, depth rows, into panels of kNR columns: [panel][depth][kNR],
-/// filled with zeros.
+/// dst (depth×kNR) = transpose of src (width×depth).
+template <class T>
+MBLAS_INLINE void transpose_panel(const std::byte* src, std::int64_t src_pitch, std::byte* dst,
+                                  std::int64_t width, std::int64_t depth) {
+  constexpr int size = T::kSize, step = kBlock<size>, rows = kSquare<size>;
+  constexpr std::int64_t pitch = T::kNR * size;
+  std::int64_t i = 0;
+  // By 16 bytes of each row, which takes half as many shuffles as whole vectors do, if the first-
+  // level cache keeps the lines of those rows.
+  const std::int64_t off = src_pitch & (kWay - 1);
+  if (smaller(off, kWay - off) >= 4 * kLine) {
+    const std::int64_t whole = depth / step * step;
+    for (; i + rows <= width; i += rows)
+      for (std::int64_t p = 0; p < whole; p += step)
+        transpose_tall<size>(src + i * src_pitch + p * size, src_pitch, dst + p * pitch + i * size,
+                             pitch);
+    if (whole < depth)
+      transpose_block<size>(src + whole * size, src_pitch, dst + whole * pitch, pitch, i,
+                            depth - whole);
+  }
+  if (i < width)
+    transpose_block<size>(src + i * src_pitch, src_pitch, dst + i * size, pitch, width - i, depth);
+}
+
+/// Packs `cols` columns of B, depth rows, into panels of kNR columns: [panel][depth][kNR], filled
+/// with zeros.
 template <class T>
 void pack_b(void* to, const void* from, std::int64_t b_row, std::int64_t b_col, std::int64_t depth,
             std::int64_t cols) {
   constexpr int nr = T::kNR, size = T::kSize;
-  constexpr std::int64_t steps = 16;  // along its rows B is read as a few streams, not as one line
-                                      // from each of many pages
+  // Along its rows B is read as a few streams, not as one line from each of many pages; along its
+  // columns, those of a panel to the end.
+  const std::int64_t steps = b_col == 1 ? 16 : depth;
   auto* dst = static_cast<std::byte*>(to);
   const auto* src = static_cast<const std::byte*>(from);
   for (std::int64_t p0 = 0; p0 < depth; p0 += steps) {
@@ -441,7 +553,7 @@ void pack_b(void* to, const void* from, std::int64_t b_row, std::int64_t b_col, 
           }
         }
       } else {
-        transpose_block<size>(x, b_col * size, y, nr * size, width, rows);
+        transpose_panel<T>(x, b_col * size, y, width, rows);
       }
     }
   }
@@ -462,14 +574,7 @@ void pack_a(void* to, const void* from, std::int64_t a_row, std::int64_t a_col, 
     return;
   }
   const Slices slices = slices_of<T>(m);
-  constexpr std::int64_t steps = 16;  // as in pack_b
-  for (std::int64_t p0 = 0; p0 < depth; p0 += steps) {
-    for (std::int64_t u = 0, i = 0; u < slices.count; i += slices.height_of(u++)) {
-      const std::int64_t h = slices.height_of(u);
-      copy_columns<T>(dst + (i * depth + p0 * h) * size, src + (i + p0 * a_col) * size,
-                      a_col * size, h, smaller(steps, depth - p0));
-    }
-  }
+  copy_slices<T>(dst, src, a_col * size, slices, 0, slices.count, depth);
 }
 
 /// `count` products one after the other, with nothing but the stack.
@@ -483,7 +588,9 @@ void small_batch(const GemmTile& t, std::int64_t count, std::int64_t stride_a,
   auto* C = static_cast<std::byte*>(t.C);
   const bool rows = t.a_col == 1;
   for (std::int64_t i = 0; i < count; ++i) {
-    const auto slice = [&](std::int64_t row, std::int64_t) { return A + row * s.a_row; };
+    const auto slice = [&](std::int64_t, std::int64_t row, std::int64_t) {
+      return A + row * s.a_row;
+    };
     if constexpr (Packed) {
       alignas(64) std::byte packed[kSmallBytes];
       s.b_row = T::kNR * T::kSize;
@@ -505,10 +612,139 @@ void small(const GemmTile& t, std::int64_t count, std::int64_t stride_a, std::in
   run(t, count, stride_a, stride_b, stride_c);
 }
 
+/// H rows by n columns of C, which are NV vectors of `Bytes`, or fewer if Tail, with all of k. What
+/// a call takes from its arguments to the first multiply-add and from the last one back outweighs
+/// the product, so there are no tables of what blocks share; and vectors are no longer than need
+/// be, as masked stores hold up loads from nearby.
+template <class T, int H, int NV, int Bytes, bool Tail>
+void tiny(const GemmArgs& g, const std::byte* a, std::int64_t a_row, std::int64_t a_col,
+          const std::byte* b, std::byte* c, int n) {
+  using Real = typename T::Real;
+  using V = Vector<Real, Bytes>;
+  constexpr int groups = (H + 2) / 3;  // as in micro()
+  const int tail = n - (NV - 1) * (Bytes / T::kSize);
+  V sums[H][NV];
+#pragma GCC unroll 16
+  for (int i = 0; i < H; ++i)
+#pragma GCC unroll 2
+    for (int v = 0; v < NV; ++v) sums[i][v] = V{};
+  const std::byte* base[groups];
+#pragma GCC unroll 16
+  for (int i = 0; i < groups; ++i) base[i] = a + 3 * i * a_row;
+  const std::int64_t b_row = g.B.ld * T::kSize, c_row = g.C.ld * T::kSize;
+  for (std::int64_t p = g.k; p > 0; --p, b += b_row) {
+    V x[NV];
+#pragma GCC unroll 2
+    for (int v = 0; v < NV; ++v)
+      x[v] = Tail && v == NV - 1 ? load_first<V>(b + v * Bytes, tail) : load<V>(b + v * Bytes);
+#pragma GCC unroll 16
+    for (int i = 0; i < H; ++i) {
+      Real y;
+      __builtin_memcpy(&y, base[i / 3] + i % 3 * a_row, sizeof y);
+#pragma GCC unroll 2
+      for (int v = 0; v < NV; ++v) sums[i][v] += y * x[v];
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < groups; ++i) base[i] += a_col;
+  }
+  // The same bits as finish() gives: products with 1 are exact.
+  const Real alpha = Real(g.alpha.re), beta = Real(g.beta.re);
+  if (alpha != 1) {
+#pragma GCC unroll 16
+    for (int i = 0; i < H; ++i)
+#pragma GCC unroll 2
+      for (int v = 0; v < NV; ++v) sums[i][v] = rounded(alpha * sums[i][v]);
+  }
+  if (beta != 0) {
+    const std::byte* from = c;
+#pragma GCC unroll 16
+    for (int i = 0; i < H; ++i, from += c_row)
+#pragma GCC unroll 2
+      for (int v = 0; v < NV; ++v)
+        sums[i][v] += beta * (Tail && v == NV - 1 ? load_first<V>(from + v * Bytes, tail)
+                                                  : load<V>(from + v * Bytes));
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < H; ++i, c += c_row) {
+#pragma GCC unroll 2
+    for (int v = 0; v < NV; ++v) {
+      if (Tail && v == NV - 1)
+        store_first(c + v * Bytes, sums[i][v], tail);
+      else
+        store(c + v * Bytes, sums[i][v]);
+    }
+  }
+}
+
+constexpr int kTinyWidths = 4;  // 16, 32 … bytes
+template <class T>
+using Tiny = void (*)(const GemmArgs&, const std::byte*, std::int64_t, std::int64_t,
+                      const std::byte*, std::byte*, int);
+template <class T>
+struct TinyTable {
+  Tiny<T> of[kTinyWidths][2][T::kMR];  // [width][masked][height - 1]
+};
+template <class T, int Width, bool Tail, int H>
+constexpr Tiny<T> tiny_of() {
+  constexpr int bytes = 16 << Width;
+  if constexpr (bytes <= kVectorBytes)
+    return tiny<T, H, 1, bytes, Tail>;
+  else if constexpr (bytes == 2 * kVectorBytes)
+    return tiny<T, H, 2, kVectorBytes, Tail>;
+  else
+    return nullptr;
+}
+template <class T, int... H>
+constexpr TinyTable<T> tiny_table(std::integer_sequence<int, H...>) {
+  return {{{{tiny_of<T, 0, false, H + 1>()...}, {tiny_of<T, 0, true, H + 1>()...}},
+           {{tiny_of<T, 1, false, H + 1>()...}, {tiny_of<T, 1, true, H + 1>()...}},
+           {{tiny_of<T, 2, false, H + 1>()...}, {tiny_of<T, 2, true, H + 1>()...}},
+           {{tiny_of<T, 3, false, H + 1>()...}, {tiny_of<T, 3, true, H + 1>()...}}}};
+}
+template <class T>
+constexpr TinyTable<T> kTiny = tiny_table<T>(std::make_integer_sequence<int, T::kMR>());
+
+/// GemmPanels::one.
+template <class T>
+void one(const GemmArgs& g) {
+  const bool trans_a = g.transA == Op::Trans || g.transA == Op::ConjTrans;
+  const std::int64_t a_ld = g.A.ld * T::kSize, c_ld = g.C.ld * T::kSize;
+  const std::int64_t a_row = trans_a ? T::kSize : a_ld, a_col = trans_a ? a_ld : T::kSize;
+  const auto* a = static_cast<const std::byte*>(g.A.data);
+  const auto* b = static_cast<const std::byte*>(g.B.data);
+  auto* c = static_cast<std::byte*>(g.C.data);
+  const int m = int(g.m);
+  const int slices = (m + T::kMR - 1) / T::kMR;
+  const int height = slices == 1   ? m
+                     : slices == 2 ? m / 2
+                     : slices == 3 ? m / 3  // quicker than a division by what may be anything
+                                   : m / slices;
+  const int taller = m - height * slices;
+  for (int left = int(g.n); left > 0; left -= T::kNR) {
+    const int n = left < T::kNR ? left : T::kNR, bytes = n * T::kSize;
+    const int width = bytes <= 16 ? 0 : bytes <= 32 ? 1 : bytes <= 64 ? 2 : 3;
+    const auto& kernels = kTiny<T>.of[width][bytes != 16 << width];
+    for (int i = 0, h; i < m; i += h) {
+      h = height + (i < taller * (height + 1));
+      kernels[h - 1](g, a + i * a_row, a_row, a_col, b, c + i * c_ld, n);
+    }
+    b += T::kNR * T::kSize;
+    c += T::kNR * T::kSize;
+  }
+}
+
+template <class T>
+constexpr auto one_of() {
+  if constexpr (T::kComplex)
+    return nullptr;
+  else
+    return one<T>;
+}
+
 template <class T>
 constexpr GemmPanels row() {
   return {T::kTag,         T::kMR,    T::kNR,    T::kSize, block_rows<T>,
-          block_panels<T>, pack_a<T>, pack_b<T>, small<T>};
+          block_panels<T>, pack_a<T>, pack_b<T>, small<T>, one_of<T>()};
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // The product of matrices that the first-level cache holds: nothing is packed but a transposed B,
-// and that on the stack. What limits it is the way to the kernel; a batch is shared out to the
-// threads.
+// and that on the stack. What limits it is the way to the kernel, which a single product of a few
+// vectors therefore takes straight from its arguments; a batch is shared out to the threads.
 #include "cpu/gemm/packed.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/parallel.hpp"
@@ -11,6 +11,8 @@ namespace {
 
 // Multiply-adds of a matrix times a vector that its own kernel does not do faster.
 constexpr std::int64_t kSmallVector = 4096;
+
+constexpr std::int64_t kMostOne = 64;  // k of products that pass the other checks anyway
 
 const char* reason_against(const GemmArgs& args) {
   if (const char* reason = unless_panels(args)) return reason;
@@ -32,6 +34,14 @@ const char* gemm_small_declines(const GemmArgs& args, const DeviceInfo&) {
 }
 
 bool gemm_small_immediate(const GemmArgs& args) {
+  if (args.in <= DType::f64 && args.out == args.in) {
+    const GemmPanels& panels = panels_of(args);
+    if (args.m <= kOneRows && args.n <= 2 * panels.nr && args.k <= kMostOne &&
+        !is_transposed(args.transB)) {
+      panels.one(args);
+      return true;
+    }
+  }
   if (reason_against(args)) return false;
   panels_of(args).small(tile_of(args, 0), 1, 0, 0, 0);
   return true;
