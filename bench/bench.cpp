@@ -39,6 +39,8 @@ constexpr double kTrialSeconds = 1;
 /// A way that takes this much longer than the best one is not run again where calls are long.
 constexpr double kHopeless = 3, kSlow = 1.25;
 constexpr double kLongCallMs = 50, kVeryLongCallMs = 500;
+/// Nor is one that takes so long at all: a library without batches, called for each of millions.
+constexpr double kEndlessCallMs = 5000;
 
 constexpr double kMaxSeconds = 30, kMaxHostSuiteSeconds = 4;
 constexpr int kLeastPairs = 5;         // on the host
@@ -465,7 +467,8 @@ class Bench {
       std::sort(mine.begin(), mine.end(),
                 [](const auto& a, const auto& b) { return a->trial_ms < b->trial_ms; });
       for (std::size_t i = 0; i < std::min(most, mine.size()); ++i) {
-        const bool slow = mine[i]->trial_ms > kLongCallMs && mine[i]->trial_ms > kSlow * best_ms;
+        const bool slow = mine[i]->trial_ms > kEndlessCallMs ||
+                          (mine[i]->trial_ms > kLongCallMs && mine[i]->trial_ms > kSlow * best_ms);
         (slow ? hopeless_ : references_).push_back(std::move(mine[i]));
       }
     }
@@ -512,7 +515,8 @@ class Bench {
       if (e.status() != Status::NotSupported && e.status() != Status::OutOfMemory) throw;
       return;
     }
-    if (one->trial_ms < kVeryLongCallMs || one->trial_ms < kHopeless * best_ms) {
+    if (one->trial_ms < kVeryLongCallMs ||
+        (one->trial_ms < kEndlessCallMs && one->trial_ms < kHopeless * best_ms)) {
       std::vector<Timer> timer{Timer(*one->site, one->calls)};
       one->trial_ms =
           measure(timer, {.repeats = kTrialRepeats, .max_seconds = kTrialSeconds})[0].median();

@@ -7,8 +7,13 @@ namespace mblas::cuda {
 
 namespace gemm {
 Kernel<GemmArgs> tensor_f64();
+Kernel<GemmArgs> simt();
 Kernel<GemmArgs> shared();
 Kernel<GemmArgs> naive();
+Kernel<GemmArgs> column();
+/// Of tiles of `edge` rows and columns: 32, 16, 8, 4, 2 or 1.
+Kernel<GemmArgs> padded(int edge);
+Kernel<GemmArgs> square(int edge);
 }  // namespace gemm
 
 namespace geam {

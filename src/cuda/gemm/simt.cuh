@@ -1,0 +1,476 @@
+// The tile kernel behind `simt`: a block computes a tile of C, each thread a micro-tile of it in
+// registers, from panels of op(A) and op(B) that lie in shared memory by depth. Asynchronous copies
+// fill panels kStages - 1 steps ahead; the operands of the next depth are read from shared memory
+// while the present depth's are multiplied.
+//
+// An operand that is contiguous along the tile is copied 16 bytes at a time, one that is contiguous
+// along the depth element by element, which transposes it on the way: four elements of eight rows
+// of a panel whose rows are 16 bytes longer than a multiple of 64 lie in 32 different banks. So all
+// pairs of operations multiply from the same panels.
+//
+// What it measured on an H200 at 128x256: 78% of the multiply-adds that the clock allows, of which
+// the issue of other instructions takes 10% and registers' ports another 10%. Half as long a loop
+// (two rounds of eight depths, or panels of eight) was slower, and so were copies in one burst.
+#pragma once
+
+#include <type_traits>
+
+#include "cuda/gemm/gemm.cuh"
+
+namespace mblas::cuda::simt {
+
+/// The shape of a block's work. Lanes lie kLanesM x (32 / kLanesM) on a warp's part of the tile.
+template <int kTileM_, int kTileN_, int kTileK_, int kWarpM_, int kWarpN_, int kLanesM_,
+          int kStages_, int kBlocks_>
+struct Tile {
+  static constexpr int kTileM = kTileM_, kTileN = kTileN_, kTileK = kTileK_;
+  static constexpr int kWarpM = kWarpM_, kWarpN = kWarpN_;
+  static constexpr int kLanesM = kLanesM_, kLanesN = 32 / kLanesM_;
+  static constexpr int kMicroM = kWarpM / kLanesM, kMicroN = kWarpN / kLanesN;
+  static constexpr int kWarpsN = kTileN / kWarpN;
+  static constexpr int kThreads = 32 * (kTileM / kWarpM) * kWarpsN;
+  static constexpr int kStages = kStages_;
+  static constexpr int kBlocks = kBlocks_;                        ///< on a multiprocessor at a time
+  static constexpr bool kClusters = kTileM * kTileN <= 64 * 128;  ///< may add up slices
+  static_assert(kTileM % kWarpM == 0 && kTileN % kWarpN == 0 && 32 % kLanesM == 0);
+};
+
+/// How an operand is copied to shared memory.
+enum class Copy {
+  Vectors,   ///< 16 bytes at a time, contiguous along the tile
+  Elements,  ///< contiguous along the tile, at any address
+  Turned,    ///< element by element, contiguous along the depth
+};
+
+template <class T>
+inline constexpr int kVector = 16 / int(sizeof(T));  // elements of an access
+
+/// A panel's rows in elements.
+template <class T, int kTile>
+inline constexpr int kPitch = kTile + kVector<T>;
+
+__device__ inline unsigned shared_address(const void* p) {
+  return unsigned(__cvta_generic_to_shared(p));
+}
+
+/// Copies the first `bytes` of kBytes, and zeros for the rest.
+template <int kBytes>
+__device__ void copy_async(unsigned dst, const void* src, int bytes) {
+  if constexpr (kBytes == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst), "l"(src), "r"(bytes)
+                 : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(dst), "l"(src), "n"(kBytes),
+                 "r"(bytes)
+                 : "memory");
+  }
+}
+template <int kBytes>
+__device__ void copy_async(unsigned dst, const void* src) {
+  if constexpr (kBytes == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(dst), "l"(src) : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(dst), "l"(src), "n"(kBytes)
+                 : "memory");
+  }
+}
+__device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int kNewer>
+__device__ void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kNewer) : "memory");
+}
+
+/// A thread's share of the copies of one operand. A panel takes kUnits units of copies, each from
+/// one place in global memory; units must be asked for in order. Threads whose place is outside the
+/// operand copy from inside it, to where no result depends on them.
+template <Copy kCopy, class T, int kTile, int kDepth, int kThreads>
+struct Loader;
+
+template <class T, int kTile, int kDepth, int kThreads>
+struct Loader<Copy::Vectors, T, kTile, kDepth, kThreads> {
+  static constexpr int kAcross = kTile / kVector<T>;
+  static constexpr int kStep = kThreads / kAcross;  // along the depth
+  static constexpr int kUnits = kStep < kDepth ? kDepth / kStep : 1;
+  static_assert(kThreads % kAcross == 0 && (kDepth % kStep == 0 || kStep % kDepth == 0));
+
+  const T *base, *at;
+  std::int64_t step;
+  unsigned offset, to;
+  int bytes, depth;
+
+  __device__ Loader(const T* x, std::int64_t /*outer*/, std::int64_t inner, int size, int thread) {
+    const int i = thread % kAcross * kVector<T>;
+    depth = thread / kAcross;
+    bytes = min(max(size - i, 0) * int(sizeof(T)), 16);
+    base = x + (bytes > 0 ? i : 0) + depth * inner;
+    step = kStep * inner;
+    offset = unsigned((depth * kPitch<T, kTile> + i) * sizeof(T));
+  }
+  __device__ void first(unsigned panel, int left) {
+    begin(panel);
+#pragma unroll
+    for (int u = 0; u < kUnits; ++u) {
+      const bool inside = depth + u * kStep < left;
+      if (kStep <= kDepth || depth < kDepth)
+        copy_async<16>(to, inside ? at : base, inside ? bytes : 0);
+      next();
+    }
+  }
+  __device__ void begin(unsigned panel) { at = base, to = panel + offset; }
+  __device__ void unit() {
+    if (kStep <= kDepth || depth < kDepth) copy_async<16>(to, at, bytes);
+    next();
+  }
+  __device__ void next() {
+    at += step;
+    to += unsigned(kStep * kPitch<T, kTile> * sizeof(T));
+  }
+  __device__ void advance(std::int64_t elements) { base += elements; }
+};
+
+template <class T, int kTile, int kDepth, int kThreads>
+struct Loader<Copy::Elements, T, kTile, kDepth, kThreads> {
+  static constexpr int kSize = int(sizeof(T));
+  static constexpr int kStep = kThreads / kTile;  // along the depth
+  static constexpr int kUnits = kDepth / kStep;
+  static_assert(kThreads % kTile == 0 && kDepth % kStep == 0);
+
+  const T *base, *at;
+  std::int64_t step;
+  unsigned offset, to;
+  int depth;
+
+  __device__ Loader(const T* x, std::int64_t /*outer*/, std::int64_t inner, int size, int thread) {
+    const int i = thread % kTile;
+    depth = thread / kTile;
+    base = x + (i < size ? i : 0) + depth * inner;
+    step = kStep * inner;
+    offset = unsigned((depth * kPitch<T, kTile> + i) * kSize);
+  }
+  __device__ void first(unsigned panel, int left) {
+    begin(panel);
+#pragma unroll
+    for (int u = 0; u < kUnits; ++u) {
+      const bool inside = depth + u * kStep < left;
+      copy_async<kSize>(to, inside ? at : base, inside ? kSize : 0);
+      next();
+    }
+  }
+  __device__ void begin(unsigned panel) { at = base, to = panel + offset; }
+  __device__ void unit() {
+    copy_async<kSize>(to, at);
+    next();
+  }
+  __device__ void next() {
+    at += step;
+    to += unsigned(kStep * kPitch<T, kTile> * kSize);
+  }
+  __device__ void advance(std::int64_t elements) { base += elements; }
+};
+
+template <class T, int kTile, int kDepth, int kThreads>
+struct Loader<Copy::Turned, T, kTile, kDepth, kThreads> {
+  static constexpr int kSize = int(sizeof(T));
+  static constexpr int kAlong = 8;                 // lanes along the depth
+  static constexpr int kStep = kThreads / kAlong;  // along the tile
+  static constexpr int kUnits = kTile / kStep;
+  static_assert(kTile % kStep == 0 && kDepth % kAlong == 0);
+
+  const T *base, *at;
+  std::int64_t step;
+  unsigned offset, to;
+  int more, steps, depth;  // more: steps that stay inside the operand; steps: that are left
+
+  __device__ Loader(const T* x, std::int64_t outer, std::int64_t /*inner*/, int size, int thread) {
+    const int i = thread / kAlong;
+    depth = thread % kAlong;
+    more = max(size - 1 - i, 0) / kStep;
+    base = x + (i < size ? i : 0) * outer + depth;
+    step = kStep * outer;
+    offset = unsigned((depth * kPitch<T, kTile> + i) * kSize);
+  }
+  __device__ void first(unsigned panel, int left) {
+    begin(panel);
+#pragma unroll
+    for (int u = 0; u < kUnits; ++u) {
+#pragma unroll
+      for (int l = 0; l < kDepth; l += kAlong) {
+        const bool inside = depth + l < left;
+        copy_async<kSize>(to + unsigned(l * kPitch<T, kTile> * kSize), inside ? at + l : base,
+                          inside ? kSize : 0);
+      }
+      next();
+    }
+  }
+  __device__ void begin(unsigned panel) { at = base, to = panel + offset, steps = more; }
+  __device__ void unit() {
+#pragma unroll
+    for (int l = 0; l < kDepth; l += kAlong)
+      copy_async<kSize>(to + unsigned(l * kPitch<T, kTile> * kSize), at + l);
+    next();
+  }
+  __device__ void next() {
+    if (steps-- > 0) at += step;
+    to += unsigned(kStep * kSize);
+  }
+  __device__ void advance(std::int64_t elements) { base += elements; }
+};
+
+/// The problem, and how it is cut.
+template <class Acc>
+struct Problem : GemmProblem<Acc> {
+  std::int64_t first_tile = 0;    ///< of this launch
+  std::int64_t slice_depth = 0;   ///< k of a slice, a multiple of the tile's
+  int slices = 1;                 ///< of k
+  bool cluster = false;           ///< the slices of a tile are a cluster, which adds them up
+  std::int64_t slice_stride = 0;  ///< else bytes between the results of slices
+  int group = 8;                  ///< rows of tiles that are walked together, column by column
+  bool vectors_c = false;         ///< rows of C may be accessed 16 bytes at a time
+};
+
+template <class T>
+struct alignas(16) Vector {
+  T e[kVector<T>];
+};
+
+/// Stores sums for kVector elements of a row of C, `count` of which exist.
+template <class Out, class Acc>
+__device__ void store_vector(const Problem<Acc>& p, const Vector<Acc>& sum, Out* c,
+                             std::int64_t count) {
+  constexpr int kCount = kVector<Acc>;
+  if constexpr (std::is_same_v<Out, Acc>) {
+    if (p.vectors_c && count >= kCount) {
+      Vector<Acc> v;
+#pragma unroll
+      for (int e = 0; e < kCount; ++e) v.e[e] = p.alpha * sum.e[e];
+      auto* place = reinterpret_cast<Vector<Acc>*>(c);
+      if (p.read_c) {
+        const Vector<Acc> old = *place;
+#pragma unroll
+        for (int e = 0; e < kCount; ++e) v.e[e] = multiply_add(p.beta, old.e[e], v.e[e]);
+      }
+      *place = v;
+      return;
+    }
+  }
+#pragma unroll
+  for (int e = 0; e < kCount; ++e)
+    if (e < count) store(p, sum.e[e], c + e);
+}
+
+#if __CUDA_ARCH__ >= 900
+/// All threads of the cluster; what was written to shared memory before is seen after.
+__device__ inline void cluster_barrier() {
+  asm volatile(
+      "barrier.cluster.arrive.release.aligned;\n"
+      "barrier.cluster.wait.acquire.aligned;" ::
+          : "memory");
+}
+
+/// What block `rank` of the cluster has at this block's address `at`.
+template <class T>
+__device__ Vector<T> load_shared_of(unsigned at, int rank) {
+  union {
+    float word[4];
+    Vector<T> vector;
+  } x;
+  unsigned there;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(x.word[0]), "=f"(x.word[1]), "=f"(x.word[2]), "=f"(x.word[3])
+               : "r"(there)
+               : "memory");
+  return x.vector;
+}
+#endif
+
+template <class Shape, Copy kCopyA, Copy kCopyB, class T>
+__global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
+    tile_kernel(const __grid_constant__ Problem<T> p) {
+  using S = Shape;
+  constexpr int kVec = kVector<T>, kDepth = S::kTileK, kStages = S::kStages;
+  constexpr int kPitchA = kPitch<T, S::kTileM>, kPitchB = kPitch<T, S::kTileN>;
+  constexpr unsigned kBytesA = kDepth * kPitchA * sizeof(T);
+  constexpr unsigned kStageBytes = kBytesA + kDepth * kPitchB * sizeof(T);
+  static_assert(!is_complex_v<T>, "nothing is conjugated here");
+  static_assert(kDepth % 2 == 0, "the last depth of a step fetches into the first's registers");
+  extern __shared__ __align__(128) unsigned char shared[];
+
+  const int thread = int(threadIdx.x), lane = thread % 32, warp = thread / 32;
+  const int row = warp / S::kWarpsN * S::kWarpM + lane / S::kLanesN * kVec;
+  const int col = warp % S::kWarpsN * S::kWarpN + lane % S::kLanesN * kVec;
+
+  // Which tile: slices are neighbours, then the tiles of a group of rows, column by column.
+  std::int64_t t = p.first_tile + blockIdx.x;
+  const int slice = int(t % p.slices);
+  t /= p.slices;
+  const std::int64_t per_matrix = p.tiles.rows * p.tiles.cols;
+  const std::int64_t batch = t / per_matrix;
+  t %= per_matrix;
+  const std::int64_t group_first = t / (p.group * p.tiles.cols) * p.group;
+  const std::int64_t group_rows = min(std::int64_t(p.group), p.tiles.rows - group_first);
+  t -= group_first * p.tiles.cols;
+  const std::int64_t i0 = (group_first + t % group_rows) * S::kTileM;
+  const std::int64_t j0 = t / group_rows * S::kTileN;
+
+  const std::int64_t l0 = slice * p.slice_depth;
+  const std::int64_t depth = max(min(p.slice_depth, p.k - l0), std::int64_t(0));
+  const int steps = int((depth + kDepth - 1) / kDepth);
+
+  Loader<kCopyA, T, S::kTileM, kDepth, S::kThreads> a(
+      static_cast<const T*>(p.A.at(batch)) + i0 * p.a.row + l0 * p.a.col, p.a.row, p.a.col,
+      int(min(p.m - i0, std::int64_t(S::kTileM))), thread);
+  Loader<kCopyB, T, S::kTileN, kDepth, S::kThreads> b(
+      static_cast<const T*>(p.B.at(batch)) + j0 * p.b.col + l0 * p.b.row, p.b.col, p.b.row,
+      int(min(p.n - j0, std::int64_t(S::kTileN))), thread);
+
+  const unsigned panels = shared_address(shared);
+  T sum[S::kMicroM][S::kMicroN] = {};
+
+  if (steps > 0) {
+    // The first step takes what is more than whole steps, so that no other has to look.
+    const int odd = int(depth - std::int64_t(steps - 1) * kDepth);
+    a.first(panels, odd);
+    b.first(panels + kBytesA, odd);
+    commit_copies();
+    a.advance(odd * p.a.col);
+    b.advance(odd * p.b.row);
+    const std::int64_t next_a = kDepth * p.a.col, next_b = kDepth * p.b.row;
+    constexpr int kUnitsA = decltype(a)::kUnits, kUnitsB = decltype(b)::kUnits;
+    const auto begin_loads = [&](unsigned stage) {
+      a.begin(stage);
+      b.begin(stage + kBytesA);
+    };
+
+#pragma unroll
+    for (int s = 1; s < kStages - 1; ++s) {
+      if (s < steps) {
+        begin_loads(panels + s * kStageBytes);
+#pragma unroll
+        for (int u = 0; u < kUnitsA; ++u) a.unit();
+#pragma unroll
+        for (int u = 0; u < kUnitsB; ++u) b.unit();
+        a.advance(next_a);
+        b.advance(next_b);
+      }
+      commit_copies();
+    }
+    wait_copies<kStages - 2>();
+    __syncthreads();
+
+    Vector<T> left[2][S::kMicroM / kVec], right[2][S::kMicroN / kVec];
+    const T* from_a = reinterpret_cast<const T*>(shared) + row;
+    const T* from_b = reinterpret_cast<const T*>(shared + kBytesA) + col;
+    const auto fetch = [&](int l, int to) {
+#pragma unroll
+      for (int g = 0; g < S::kMicroM / kVec; ++g) {
+        left[to][g] =
+            *reinterpret_cast<const Vector<T>*>(from_a + l * kPitchA + g * S::kLanesM * kVec);
+      }
+#pragma unroll
+      for (int g = 0; g < S::kMicroN / kVec; ++g) {
+        right[to][g] =
+            *reinterpret_cast<const Vector<T>*>(from_b + l * kPitchB + g * S::kLanesN * kVec);
+      }
+    };
+    fetch(0, 0);
+
+    unsigned read = 0;  // where the stage begins
+    begin_loads(panels + (kStages - 1) * kStageBytes);
+    for (int step = 0; step < steps; ++step) {
+      const bool more = step + kStages - 1 < steps;
+#pragma unroll
+      for (int l = 0; l < kDepth; ++l) {
+        if (l + 1 < kDepth) {
+          fetch(l + 1, (l + 1) % 2);
+        } else {
+          commit_copies();
+          wait_copies<kStages - 2>();
+          __syncthreads();
+          a.advance(next_a);
+          b.advance(next_b);
+          begin_loads(panels + read);
+          read = read == (kStages - 1) * kStageBytes ? 0 : read + kStageBytes;
+          from_a = reinterpret_cast<const T*>(shared + read) + row;
+          from_b = reinterpret_cast<const T*>(shared + read + kBytesA) + col;
+          fetch(0, (l + 1) % 2);
+        }
+#pragma unroll
+        for (int u = 0; u < kUnitsA + kUnitsB; ++u) {
+          if (u * (kDepth - 1) / (kUnitsA + kUnitsB) == l && more) {
+            if (u < kUnitsA)
+              a.unit();
+            else
+              b.unit();
+          }
+        }
+#pragma unroll
+        for (int r = 0; r < S::kMicroM; ++r)
+#pragma unroll
+          for (int e = 0; e < S::kMicroN; ++e) {
+            // There and back: each product shares an operand with the one before, and so reads two
+            // registers and not three, of which a cycle has only two.
+            const int c = r % 2 == 0 ? e : S::kMicroN - 1 - e;
+            sum[r][c] = multiply_add(left[l % 2][r / kVec].e[r % kVec],
+                                     right[l % 2][c / kVec].e[c % kVec], sum[r][c]);
+          }
+      }
+    }
+    wait_copies<0>();
+  }
+
+  // Where in the tile a vector of this thread's sums belongs, by its number.
+  constexpr int kAcross = S::kMicroN / kVec, kVectors = S::kMicroM * kAcross;
+  const auto store_sums = [&](int v, const Vector<T>& sums, T* c) {
+    const int r = v / kAcross, g = v % kAcross;
+    const std::int64_t i = row + r / kVec * S::kLanesM * kVec + r % kVec;
+    const std::int64_t j = col + g * S::kLanesN * kVec;
+    if (i < p.m - i0) store_vector(p, sums, c + i * p.ldc + j, p.n - j0 - j);
+  };
+  const auto sums_of = [&](int v) {
+    Vector<T> x;
+#pragma unroll
+    for (int e = 0; e < kVec; ++e) x.e[e] = sum[v / kAcross][v % kAcross * kVec + e];
+    return x;
+  };
+  T* c = static_cast<T*>(p.C.at(batch)) + i0 * p.ldc + j0;
+
+#if __CUDA_ARCH__ >= 900
+  if constexpr (S::kClusters) {
+    if (p.cluster) {
+      // Each block of the cluster adds up a share of the tile, slice after slice.
+      __syncthreads();
+      auto* mine = reinterpret_cast<Vector<T>*>(shared) + thread;
+#pragma unroll
+      for (int v = 0; v < kVectors; ++v) mine[v * S::kThreads] = sums_of(v);
+      cluster_barrier();
+      for (int v = slice; v < kVectors; v += p.slices) {
+        const unsigned at = shared_address(mine + v * S::kThreads);
+        Vector<T> total = load_shared_of<T>(at, 0);
+        for (int s = 1; s < p.slices; ++s) {
+          const Vector<T> more = load_shared_of<T>(at, s);
+#pragma unroll
+          for (int e = 0; e < kVec; ++e) total.e[e] = total.e[e] + more.e[e];
+        }
+        store_sums(v, total, c);
+      }
+      cluster_barrier();
+      return;
+    }
+  }
+#endif
+  c = reinterpret_cast<T*>(reinterpret_cast<char*>(c) + slice * p.slice_stride);
+#pragma unroll
+  for (int v = 0; v < kVectors; ++v) store_sums(v, sums_of(v), c);
+}
+
+/// Bytes of shared memory of a block.
+template <class Shape, class T>
+constexpr int shared_bytes() {
+  constexpr int kPanels = Shape::kStages * Shape::kTileK *
+                          (kPitch<T, Shape::kTileM> + kPitch<T, Shape::kTileN>)*int(sizeof(T));
+  constexpr int kSums = Shape::kClusters ? Shape::kTileM * Shape::kTileN * int(sizeof(T)) : 0;
+  return std::max(kPanels, kSums);
+}
+
+}  // namespace mblas::cuda::simt

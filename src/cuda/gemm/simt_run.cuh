@@ -1,0 +1,86 @@
+// Launches of the tile kernel.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <limits>
+
+#include "cuda/gemm/simt.cuh"
+
+namespace mblas::cuda::simt {
+
+/// Lets blocks of `kernel` have `bytes` of shared memory; once on each of the first 64 devices.
+template <class Kernel>
+void allow_shared(Kernel* kernel, int bytes, int device, std::atomic<std::uint64_t>& allowed) {
+  const std::uint64_t bit = device < 64 ? std::uint64_t{1} << device : 0;
+  if (bit & allowed.load(std::memory_order_relaxed)) return;
+  cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+             "shared memory of a kernel");
+  allowed.fetch_or(bit, std::memory_order_relaxed);
+}
+
+template <class Shape, Copy kCopyA, Copy kCopyB, class T>
+void launch_tiles(Problem<T> p, const CudaQueue& queue) {
+  const auto kernel = tile_kernel<Shape, kCopyA, kCopyB, T>;
+  constexpr int kBytes = shared_bytes<Shape, T>();
+  static std::atomic<std::uint64_t> allowed = 0;
+  const DeviceGuard guard(queue.device().ordinal);
+  allow_shared(kernel, kBytes, queue.device().ordinal, allowed);
+
+  cudaLaunchAttribute cluster = {};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {unsigned(p.slices), 1, 1};
+  cudaLaunchConfig_t config = {};
+  config.blockDim = Shape::kThreads;
+  config.dynamicSmemBytes = kBytes;
+  config.stream = queue.stream();
+  config.attrs = &cluster;
+  config.numAttrs = p.cluster ? 1 : 0;
+  const std::int64_t blocks = p.tiles.count() * p.slices;
+  const std::int64_t most = std::numeric_limits<int>::max() / p.slices * p.slices;
+  for (; p.first_tile < blocks; p.first_tile += most) {
+    config.gridDim = unsigned(std::min(blocks - p.first_tile, most));
+    cuda_check(cudaLaunchKernelEx(&config, kernel, p), "kernel launch");
+  }
+}
+
+/// Computes the tiles of `p` in the given shape.
+template <class Shape, class T>
+void run_tiles(Problem<T> p, Copy copy_a, Copy copy_b, const CudaQueue& queue) {
+  p.tiles.rows = ceil_div(p.m, Shape::kTileM);
+  p.tiles.cols = ceil_div(p.n, Shape::kTileN);
+  // Elements are the way for every alignment: one operand's want of it is not worth two more
+  // kernels.
+  if (copy_a == Copy::Elements && copy_b == Copy::Vectors) copy_b = Copy::Elements;
+  if (copy_b == Copy::Elements && copy_a == Copy::Vectors) copy_a = Copy::Elements;
+  const auto with_b = [&]<Copy kCopyA>() {
+    if (copy_b == Copy::Turned)
+      launch_tiles<Shape, kCopyA, Copy::Turned>(p, queue);
+    else if constexpr (kCopyA == Copy::Turned) {
+      if (copy_b == Copy::Vectors)
+        launch_tiles<Shape, kCopyA, Copy::Vectors>(p, queue);
+      else
+        launch_tiles<Shape, kCopyA, Copy::Elements>(p, queue);
+    } else {
+      launch_tiles<Shape, kCopyA, kCopyA>(p, queue);
+    }
+  };
+  if (copy_a == Copy::Vectors)
+    with_b.template operator()<Copy::Vectors>();
+  else if (copy_a == Copy::Elements)
+    with_b.template operator()<Copy::Elements>();
+  else
+    with_b.template operator()<Copy::Turned>();
+}
+
+/// The tiles of kTiles, by number.
+void run_tile_128x256(const Problem<float>&, Copy, Copy, const CudaQueue&);
+void run_tile_256x128(const Problem<float>&, Copy, Copy, const CudaQueue&);
+void run_tile_128x128(const Problem<float>&, Copy, Copy, const CudaQueue&);
+void run_tile_64x128(const Problem<float>&, Copy, Copy, const CudaQueue&);
+void run_tile_64x64(const Problem<float>&, Copy, Copy, const CudaQueue&);
+void run_tile_128x16(const Problem<float>&, Copy, Copy, const CudaQueue&);
+void run_tile_16x128(const Problem<float>&, Copy, Copy, const CudaQueue&);
+
+}  // namespace mblas::cuda::simt
