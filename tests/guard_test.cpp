@@ -636,7 +636,7 @@ T bytes_of(Index i, Index j) {
     return T(word >> (64 - 8 * sizeof(T)));
 }
 
-std::vector<std::array<Index, 2>> transposed_shapes(int element_bytes) {
+std::vector<std::array<Index, 2>> transposed_shapes([[maybe_unused]] int element_bytes) {
   std::vector<std::array<Index, 2>> list;
   const std::vector<Index> edges{47, 48, 49, 63, 64, 65, 127, 129};
 #ifdef MBLAS_TEST_SANITIZED

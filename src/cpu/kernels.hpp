@@ -57,6 +57,11 @@ const char* transpose_inplace_chunked_declines(const TransposeInplaceArgs& args,
 std::size_t transpose_inplace_chunked_workspace(const TransposeInplaceArgs& args,
                                                 const DeviceInfo& device);
 void transpose_inplace_chunked(const TransposeInplaceArgs& args, Queue& queue);
+const char* transpose_inplace_trimmed_declines(const TransposeInplaceArgs& args,
+                                               const DeviceInfo& device);
+std::size_t transpose_inplace_trimmed_workspace(const TransposeInplaceArgs& args,
+                                                const DeviceInfo& device);
+void transpose_inplace_trimmed(const TransposeInplaceArgs& args, Queue& queue);
 void transpose_inplace_cycle(const TransposeInplaceArgs& args, Queue& queue);
 
 std::size_t gf256_table_workspace(const Gf256Args& args, const DeviceInfo& device);

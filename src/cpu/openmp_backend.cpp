@@ -61,6 +61,9 @@ constexpr Kernel<TransposeInplaceArgs> kTransposeInplace[] = {
      cpu::transpose_inplace_chunked},
     {"buffered", "any shape, through a buffer of the matrix's size", never,
      cpu::transpose_inplace_buffered_workspace, cpu::transpose_inplace_buffered},
+    {"trimmed", "sets the last rows and columns aside, and transposes the rest in chunks",
+     cpu::transpose_inplace_trimmed_declines, cpu::transpose_inplace_trimmed_workspace,
+     cpu::transpose_inplace_trimmed},
     {"cycle", "any shape, follows the paths of the elements, no workspace", never, nullptr,
      cpu::transpose_inplace_cycle},
 };
