@@ -12,10 +12,8 @@ const char* transpose_cached_declines(const TransposeArgs& args, const DeviceInf
   const int size = size_of(args.type);
   const double bytes = 2.0 * double(args.batch) * double(args.m) * double(args.n) * size;
   const int threads = copy_threads(args.batch, args.m, args.n, size, device.num_threads);
-  // Past half of the caches some of it comes from beyond them, where streaming is faster.
-  return bytes <= double(cache_sizes().second) / 2 * threads
-             ? nullptr
-             : "larger than half of the second-level caches";
+  return bytes <= double(cache_sizes().second) * threads ? nullptr
+                                                         : "larger than the second-level caches";
 }
 
 void transpose_cached(const TransposeArgs& args, Queue& queue) {
