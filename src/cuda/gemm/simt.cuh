@@ -8,6 +8,9 @@
 // of a panel whose rows are 16 bytes longer than a multiple of 64 lie in 32 different banks. So all
 // pairs of operations multiply from the same panels.
 //
+// A complex product is four multiply-adds of the same four numbers. Elements of 8 bytes are copied
+// one by one in either major.
+//
 // What it measured on an H200 at 128x256: 78% of the multiply-adds that the clock allows, of which
 // the issue of other instructions takes 10% and registers' ports another 10%. Half as long a loop
 // (two rounds of eight depths, or panels of eight) was slower, and so were copies in one burst.
@@ -216,16 +219,23 @@ struct Loader<Copy::Turned, T, kTile, kDepth, kThreads> {
   __device__ void advance(std::int64_t elements) { base += elements; }
 };
 
-/// The problem, and how it is cut.
+/// The problem, and how it is cut: the first `whole` tiles have a block each, the others one for
+/// each slice of k.
 template <class Acc>
 struct Problem : GemmProblem<Acc> {
-  std::int64_t first_tile = 0;    ///< of this launch
-  std::int64_t slice_depth = 0;   ///< k of a slice, a multiple of the tile's
-  int slices = 1;                 ///< of k
-  bool cluster = false;           ///< the slices of a tile are a cluster, which adds them up
-  std::int64_t slice_stride = 0;  ///< else bytes between the results of slices
-  int group = 8;                  ///< rows of tiles that are walked together, column by column
-  bool vectors_c = false;         ///< rows of C may be accessed 16 bytes at a time
+  std::int64_t first_block = 0;  ///< of this launch
+  std::int64_t whole = 0;
+  std::int64_t slice_depth = 0;  ///< k of a slice, a multiple of the tile's
+  int slices = 1;
+  bool cluster = false;    ///< the slices of a tile are a cluster, which adds them up
+  void* sums = nullptr;    ///< else their sums, tile by tile and slice by slice
+  int group = 8;           ///< rows of tiles that are walked together, column by column
+  bool vectors_c = false;  ///< rows of C may be accessed 16 bytes at a time
+
+  /// Blocks that compute something.
+  __host__ __device__ std::int64_t blocks() const {
+    return whole + (this->tiles.count() - whole) * slices;
+  }
 };
 
 template <class T>
@@ -233,30 +243,49 @@ struct alignas(16) Vector {
   T e[kVector<T>];
 };
 
-/// Stores sums for kVector elements of a row of C, `count` of which exist.
-template <class Out, class Acc>
-__device__ void store_vector(const Problem<Acc>& p, const Vector<Acc>& sum, Out* c,
-                             std::int64_t count) {
-  constexpr int kCount = kVector<Acc>;
-  if constexpr (std::is_same_v<Out, Acc>) {
-    if (p.vectors_c && count >= kCount) {
-      Vector<Acc> v;
+/// A real number in type T.
+template <class T>
+__device__ T from_real(float x) {
+  if constexpr (is_complex_v<T>)
+    return {x, 0};
+  else
+    return x;
+}
+
+/// Where a tile's results go: its place in C, or a slice's sums.
+template <class T>
+struct Target {
+  T* data;
+  std::int64_t ld;
+  int rows, cols;  // that exist
+  T alpha, beta;
+  bool read, vectors;
+
+  /// Stores sums for kVector elements of row `i` from column `j` on.
+  __device__ void store(int i, int j, const Vector<T>& sum) const {
+    if (i >= rows) return;
+    T* const c = data + i * ld + j;
+    if (vectors && j + kVector<T> <= cols) {
+      Vector<T> v;
 #pragma unroll
-      for (int e = 0; e < kCount; ++e) v.e[e] = p.alpha * sum.e[e];
-      auto* place = reinterpret_cast<Vector<Acc>*>(c);
-      if (p.read_c) {
-        const Vector<Acc> old = *place;
+      for (int e = 0; e < kVector<T>; ++e) v.e[e] = alpha * sum.e[e];
+      auto* place = reinterpret_cast<Vector<T>*>(c);
+      if (read) {
+        const Vector<T> old = *place;
 #pragma unroll
-        for (int e = 0; e < kCount; ++e) v.e[e] = multiply_add(p.beta, old.e[e], v.e[e]);
+        for (int e = 0; e < kVector<T>; ++e) v.e[e] = multiply_add(beta, old.e[e], v.e[e]);
       }
       *place = v;
       return;
     }
-  }
 #pragma unroll
-  for (int e = 0; e < kCount; ++e)
-    if (e < count) store(p, sum.e[e], c + e);
-}
+    for (int e = 0; e < kVector<T>; ++e)
+      if (j + e < cols) {
+        const T product = alpha * sum.e[e];
+        c[e] = read ? multiply_add(beta, c[e], product) : product;
+      }
+  }
+};
 
 #if __CUDA_ARCH__ >= 900
 /// All threads of the cluster; what was written to shared memory before is seen after.
@@ -284,7 +313,88 @@ __device__ Vector<T> load_shared_of(unsigned at, int rank) {
 }
 #endif
 
-template <class Shape, Copy kCopyA, Copy kCopyB, class T>
+/// Which tile: those of a group of rows are walked column by column. There are fewer than 2^31 rows
+/// and columns of tiles.
+template <class Shape, class T>
+struct Place {
+  std::int64_t batch;
+  int tile_row, tile_col;
+
+  __device__ Place(const Problem<T>& p, std::int64_t t) {
+    const std::int64_t per_matrix = p.tiles.rows * p.tiles.cols;
+    batch = t / per_matrix;
+    t %= per_matrix;
+    const std::int64_t first = t / (p.group * p.tiles.cols) * p.group;
+    const std::int64_t rows = min(std::int64_t(p.group), p.tiles.rows - first);
+    t -= first * p.tiles.cols;
+    tile_row = int(first + t % rows);
+    tile_col = int(t / rows);
+  }
+  __device__ std::int64_t row() const { return std::int64_t(tile_row) * Shape::kTileM; }
+  __device__ std::int64_t col() const { return std::int64_t(tile_col) * Shape::kTileN; }
+  __device__ Target<T> in_c(const Problem<T>& p) const {
+    return {static_cast<T*>(p.C.at(batch)) + row() * p.ldc + col(),
+            p.ldc,
+            int(min(p.m - row(), std::int64_t(Shape::kTileM))),
+            int(min(p.n - col(), std::int64_t(Shape::kTileN))),
+            p.alpha,
+            p.beta,
+            p.read_c,
+            p.vectors_c};
+  }
+};
+
+/// Which part of a tile a thread computes: vectors of rows, by number.
+template <class S, class T>
+struct Share {
+  static constexpr int kVec = kVector<T>, kAcross = S::kMicroN / kVec;
+  static constexpr int kVectors = S::kMicroM * kAcross;
+
+  int row, col;  // of the first
+
+  __device__ explicit Share(int thread) {
+    const int lane = thread % 32, warp = thread / 32;
+    row = warp / S::kWarpsN * S::kWarpM + lane / S::kLanesN * kVec;
+    col = warp % S::kWarpsN * S::kWarpN + lane % S::kLanesN * kVec;
+  }
+  __device__ int row_of(int v) const {
+    const int r = v / kAcross;
+    return row + r / kVec * S::kLanesM * kVec + r % kVec;
+  }
+  __device__ int col_of(int v) const { return col + v % kAcross * S::kLanesN * kVec; }
+};
+
+template <class T>
+__device__ void add(Vector<T>& sum, const Vector<T>& more) {
+#pragma unroll
+  for (int e = 0; e < kVector<T>; ++e) sum.e[e] = sum.e[e] + more.e[e];
+}
+
+/// sum += a b, or, kMixed, a conj(b). Of two products one after the other, `back` is false and
+/// true: then each multiply-add shares an operand with the one before.
+template <bool kMixed, class T>
+__device__ void add_product(T a, T b, T& sum, [[maybe_unused]] bool back) {
+  if constexpr (is_complex_v<T>) {
+    const auto b_im = kMixed ? -b.im : b.im;
+    if (!back) {
+      sum.re += a.re * b.re;
+      sum.im += a.re * b_im;
+      sum.re -= a.im * b_im;
+      sum.im += a.im * b.re;
+    } else {
+      sum.im += a.im * b.re;
+      sum.re -= a.im * b_im;
+      sum.im += a.re * b_im;
+      sum.re += a.re * b.re;
+    }
+  } else {
+    sum += a * b;
+  }
+}
+
+/// kMixed: one of op(A) and op(B) is conjugated: the sums are those of A conj(B), conjugated at the
+/// end where A is.
+template <class Shape, Copy kCopyA, Copy kCopyB, bool kMixed, class T>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     tile_kernel(const __grid_constant__ Problem<T> p) {
   using S = Shape;
@@ -292,36 +402,27 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   constexpr int kPitchA = kPitch<T, S::kTileM>, kPitchB = kPitch<T, S::kTileN>;
   constexpr unsigned kBytesA = kDepth * kPitchA * sizeof(T);
   constexpr unsigned kStageBytes = kBytesA + kDepth * kPitchB * sizeof(T);
-  static_assert(!is_complex_v<T>, "nothing is conjugated here");
   static_assert(kDepth % 2 == 0, "the last depth of a step fetches into the first's registers");
   extern __shared__ __align__(128) unsigned char shared[];
 
-  const int thread = int(threadIdx.x), lane = thread % 32, warp = thread / 32;
-  const int row = warp / S::kWarpsN * S::kWarpM + lane / S::kLanesN * kVec;
-  const int col = warp % S::kWarpsN * S::kWarpN + lane % S::kLanesN * kVec;
+  const int thread = int(threadIdx.x);
+  const Share<S, T> share(thread);
 
-  // Which tile: slices are neighbours, then the tiles of a group of rows, column by column.
-  std::int64_t t = p.first_tile + blockIdx.x;
-  const int slice = int(t % p.slices);
-  t /= p.slices;
-  const std::int64_t per_matrix = p.tiles.rows * p.tiles.cols;
-  const std::int64_t batch = t / per_matrix;
-  t %= per_matrix;
-  const std::int64_t group_first = t / (p.group * p.tiles.cols) * p.group;
-  const std::int64_t group_rows = min(std::int64_t(p.group), p.tiles.rows - group_first);
-  t -= group_first * p.tiles.cols;
-  const std::int64_t i0 = (group_first + t % group_rows) * S::kTileM;
-  const std::int64_t j0 = t / group_rows * S::kTileN;
+  const std::int64_t block = p.first_block + blockIdx.x, cut = block - p.whole;
+  const bool whole = cut < 0 || p.slices == 1;
+  const int slice = whole ? 0 : int(cut % p.slices);
+  const Place<S, T> place(p, whole ? block : p.whole + cut / p.slices);
+  const std::int64_t i0 = place.row(), j0 = place.col();
 
   const std::int64_t l0 = slice * p.slice_depth;
-  const std::int64_t depth = max(min(p.slice_depth, p.k - l0), std::int64_t(0));
+  const std::int64_t depth = whole ? p.k : max(min(p.slice_depth, p.k - l0), std::int64_t(0));
   const int steps = int((depth + kDepth - 1) / kDepth);
 
   Loader<kCopyA, T, S::kTileM, kDepth, S::kThreads> a(
-      static_cast<const T*>(p.A.at(batch)) + i0 * p.a.row + l0 * p.a.col, p.a.row, p.a.col,
+      static_cast<const T*>(p.A.at(place.batch)) + i0 * p.a.row + l0 * p.a.col, p.a.row, p.a.col,
       int(min(p.m - i0, std::int64_t(S::kTileM))), thread);
   Loader<kCopyB, T, S::kTileN, kDepth, S::kThreads> b(
-      static_cast<const T*>(p.B.at(batch)) + j0 * p.b.col + l0 * p.b.row, p.b.col, p.b.row,
+      static_cast<const T*>(p.B.at(place.batch)) + j0 * p.b.col + l0 * p.b.row, p.b.col, p.b.row,
       int(min(p.n - j0, std::int64_t(S::kTileN))), thread);
 
   const unsigned panels = shared_address(shared);
@@ -359,8 +460,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     __syncthreads();
 
     Vector<T> left[2][S::kMicroM / kVec], right[2][S::kMicroN / kVec];
-    const T* from_a = reinterpret_cast<const T*>(shared) + row;
-    const T* from_b = reinterpret_cast<const T*>(shared + kBytesA) + col;
+    const T* from_a = reinterpret_cast<const T*>(shared) + share.row;
+    const T* from_b = reinterpret_cast<const T*>(shared + kBytesA) + share.col;
     const auto fetch = [&](int l, int to) {
 #pragma unroll
       for (int g = 0; g < S::kMicroM / kVec; ++g) {
@@ -391,8 +492,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
           b.advance(next_b);
           begin_loads(panels + read);
           read = read == (kStages - 1) * kStageBytes ? 0 : read + kStageBytes;
-          from_a = reinterpret_cast<const T*>(shared + read) + row;
-          from_b = reinterpret_cast<const T*>(shared + read + kBytesA) + col;
+          from_a = reinterpret_cast<const T*>(shared + read) + share.row;
+          from_b = reinterpret_cast<const T*>(shared + read + kBytesA) + share.col;
           fetch(0, (l + 1) % 2);
         }
 #pragma unroll
@@ -411,30 +512,28 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
             // There and back: each product shares an operand with the one before, and so reads two
             // registers and not three, of which a cycle has only two.
             const int c = r % 2 == 0 ? e : S::kMicroN - 1 - e;
-            sum[r][c] = multiply_add(left[l % 2][r / kVec].e[r % kVec],
-                                     right[l % 2][c / kVec].e[c % kVec], sum[r][c]);
+            add_product<kMixed>(left[l % 2][r / kVec].e[r % kVec],
+                                right[l % 2][c / kVec].e[c % kVec], sum[r][c],
+                                (r * S::kMicroN + e) % 2 == 1);
           }
       }
     }
     wait_copies<0>();
   }
 
-  // Where in the tile a vector of this thread's sums belongs, by its number.
-  constexpr int kAcross = S::kMicroN / kVec, kVectors = S::kMicroM * kAcross;
-  const auto store_sums = [&](int v, const Vector<T>& sums, T* c) {
-    const int r = v / kAcross, g = v % kAcross;
-    const std::int64_t i = row + r / kVec * S::kLanesM * kVec + r % kVec;
-    const std::int64_t j = col + g * S::kLanesN * kVec;
-    if (i < p.m - i0) store_vector(p, sums, c + i * p.ldc + j, p.n - j0 - j);
-  };
+  constexpr int kAcross = share.kAcross, kVectors = share.kVectors;
   const auto sums_of = [&](int v) {
     Vector<T> x;
 #pragma unroll
-    for (int e = 0; e < kVec; ++e) x.e[e] = sum[v / kAcross][v % kAcross * kVec + e];
+    for (int e = 0; e < kVec; ++e) {
+      x.e[e] = sum[v / kAcross][v % kAcross * kVec + e];
+      if constexpr (is_complex_v<T>)
+        if (p.conjugate_a) x.e[e].im = -x.e[e].im;
+    }
     return x;
   };
-  T* c = static_cast<T*>(p.C.at(batch)) + i0 * p.ldc + j0;
 
+  Target<T> target = place.in_c(p);
 #if __CUDA_ARCH__ >= 900
   if constexpr (S::kClusters) {
     if (p.cluster) {
@@ -448,20 +547,47 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
         const unsigned at = shared_address(mine + v * S::kThreads);
         Vector<T> total = load_shared_of<T>(at, 0);
         for (int s = 1; s < p.slices; ++s) {
-          const Vector<T> more = load_shared_of<T>(at, s);
-#pragma unroll
-          for (int e = 0; e < kVec; ++e) total.e[e] = total.e[e] + more.e[e];
+          add(total, load_shared_of<T>(at, s));
         }
-        store_sums(v, total, c);
+        target.store(share.row_of(v), share.col_of(v), total);
       }
       cluster_barrier();
       return;
     }
   }
 #endif
-  c = reinterpret_cast<T*>(reinterpret_cast<char*>(c) + slice * p.slice_stride);
+  // Through the same multiplications as C's: stored as they are, sums would have to be in
+  // neighbouring registers, and the loop would read three operands from one bank now and then (7%
+  // of its time).
+  if (!whole)
+    target = {static_cast<T*>(p.sums) + cut * S::kTileM * S::kTileN,
+              S::kTileN,
+              S::kTileM,
+              S::kTileN,
+              from_real<T>(1),
+              p.beta,
+              false,
+              true};
 #pragma unroll
-  for (int v = 0; v < kVectors; ++v) store_sums(v, sums_of(v), c);
+  for (int v = 0; v < kVectors; ++v) target.store(share.row_of(v), share.col_of(v), sums_of(v));
+}
+
+/// C = alpha (the sum of slices) + beta C for the tiles that were cut: a thread computes a vector.
+template <class S, class T>
+__global__ void __launch_bounds__(S::kThreads) sum_kernel(const __grid_constant__ Problem<T> p) {
+  constexpr int kAcross = S::kTileN / kVector<T>, kVectors = S::kTileM * kAcross;
+  const std::int64_t count = (p.tiles.count() - p.whole) * kVectors;
+  for (std::int64_t w = blockIdx.x * std::int64_t(S::kThreads) + threadIdx.x; w < count;
+       w += gridDim.x * std::int64_t(S::kThreads)) {
+    const std::int64_t tile = w / kVectors;
+    const int v = int(w % kVectors);
+    const auto* from = static_cast<const Vector<T>*>(p.sums) + tile * p.slices * kVectors + v;
+    Vector<T> sum = *from;
+#pragma unroll 8
+    for (int s = 1; s < p.slices; ++s) add(sum, from[std::int64_t(s) * kVectors]);
+    const Place<S, T> place(p, p.whole + tile);
+    place.in_c(p).store(v / kAcross, v % kAcross * kVector<T>, sum);
+  }
 }
 
 /// Bytes of shared memory of a block.

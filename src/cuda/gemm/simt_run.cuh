@@ -20,13 +20,12 @@ void allow_shared(Kernel* kernel, int bytes, int device, std::atomic<std::uint64
   allowed.fetch_or(bit, std::memory_order_relaxed);
 }
 
-template <class Shape, Copy kCopyA, Copy kCopyB, class T>
-void launch_tiles(Problem<T> p, const CudaQueue& queue) {
-  const auto kernel = tile_kernel<Shape, kCopyA, kCopyB, T>;
+template <auto kKernel, class Shape, class T>
+void launch_kernel(Problem<T> p, const CudaQueue& queue) {
   constexpr int kBytes = shared_bytes<Shape, T>();
   static std::atomic<std::uint64_t> allowed = 0;
   const DeviceGuard guard(queue.device().ordinal);
-  allow_shared(kernel, kBytes, queue.device().ordinal, allowed);
+  allow_shared(kKernel, kBytes, queue.device().ordinal, allowed);
 
   cudaLaunchAttribute cluster = {};
   cluster.id = cudaLaunchAttributeClusterDimension;
@@ -37,12 +36,21 @@ void launch_tiles(Problem<T> p, const CudaQueue& queue) {
   config.stream = queue.stream();
   config.attrs = &cluster;
   config.numAttrs = p.cluster ? 1 : 0;
-  const std::int64_t blocks = p.tiles.count() * p.slices;
+  const std::int64_t blocks = p.blocks();
   const std::int64_t most = std::numeric_limits<int>::max() / p.slices * p.slices;
-  for (; p.first_tile < blocks; p.first_tile += most) {
-    config.gridDim = unsigned(std::min(blocks - p.first_tile, most));
-    cuda_check(cudaLaunchKernelEx(&config, kernel, p), "kernel launch");
+  for (; p.first_block < blocks; p.first_block += most) {
+    config.gridDim = unsigned(std::min(blocks - p.first_block, most));
+    cuda_check(cudaLaunchKernelEx(&config, kKernel, p), "kernel launch");
   }
+}
+
+template <class Shape, Copy kCopyA, Copy kCopyB, class T>
+void launch_tiles(const Problem<T>& p, const CudaQueue& queue) {
+  if constexpr (is_complex_v<T>) {
+    if (p.conjugate_a != p.conjugate_b)
+      return launch_kernel<tile_kernel<Shape, kCopyA, kCopyB, true, T>, Shape>(p, queue);
+  }
+  launch_kernel<tile_kernel<Shape, kCopyA, kCopyB, false, T>, Shape>(p, queue);
 }
 
 /// Computes the tiles of `p` in the given shape.
@@ -51,30 +59,33 @@ void run_tiles(Problem<T> p, Copy copy_a, Copy copy_b, const CudaQueue& queue) {
   p.tiles.rows = ceil_div(p.m, Shape::kTileM);
   p.tiles.cols = ceil_div(p.n, Shape::kTileN);
   // Elements are the way for every alignment: one operand's want of it is not worth two more
-  // kernels.
+  // kernels. Complex products have four times as many multiplications for a copy to hide behind.
   if (copy_a == Copy::Elements && copy_b == Copy::Vectors) copy_b = Copy::Elements;
   if (copy_b == Copy::Elements && copy_a == Copy::Vectors) copy_a = Copy::Elements;
+  constexpr Copy kFast = is_complex_v<T> ? Copy::Elements : Copy::Vectors;
   const auto with_b = [&]<Copy kCopyA>() {
     if (copy_b == Copy::Turned)
       launch_tiles<Shape, kCopyA, Copy::Turned>(p, queue);
-    else if constexpr (kCopyA == Copy::Turned) {
-      if (copy_b == Copy::Vectors)
-        launch_tiles<Shape, kCopyA, Copy::Vectors>(p, queue);
-      else
-        launch_tiles<Shape, kCopyA, Copy::Elements>(p, queue);
-    } else {
+    else if constexpr (kCopyA != Copy::Turned)
       launch_tiles<Shape, kCopyA, kCopyA>(p, queue);
-    }
+    else if (copy_b == Copy::Vectors)
+      launch_tiles<Shape, kCopyA, kFast>(p, queue);
+    else
+      launch_tiles<Shape, kCopyA, Copy::Elements>(p, queue);
   };
   if (copy_a == Copy::Vectors)
-    with_b.template operator()<Copy::Vectors>();
+    with_b.template operator()<kFast>();
   else if (copy_a == Copy::Elements)
     with_b.template operator()<Copy::Elements>();
   else
     with_b.template operator()<Copy::Turned>();
+  if (p.slices > 1 && !p.cluster)
+    launch(queue, sum_kernel<Shape, T>,
+           (p.tiles.count() - p.whole) * Shape::kMicroM * Shape::kMicroN / kVector<T>,
+           dim3(Shape::kThreads), p);
 }
 
-/// The tiles of kTiles, by number.
+/// The tiles of kTiles and kComplexTiles, by number.
 void run_tile_128x256(const Problem<float>&, Copy, Copy, const CudaQueue&);
 void run_tile_256x128(const Problem<float>&, Copy, Copy, const CudaQueue&);
 void run_tile_128x128(const Problem<float>&, Copy, Copy, const CudaQueue&);
@@ -82,5 +93,9 @@ void run_tile_64x128(const Problem<float>&, Copy, Copy, const CudaQueue&);
 void run_tile_64x64(const Problem<float>&, Copy, Copy, const CudaQueue&);
 void run_tile_128x16(const Problem<float>&, Copy, Copy, const CudaQueue&);
 void run_tile_16x128(const Problem<float>&, Copy, Copy, const CudaQueue&);
+void run_tile_128x64(const Problem<Complex<float>>&, Copy, Copy, const CudaQueue&);
+void run_tile_64x64(const Problem<Complex<float>>&, Copy, Copy, const CudaQueue&);
+void run_tile_32x64(const Problem<Complex<float>>&, Copy, Copy, const CudaQueue&);
+void run_tile_32x32(const Problem<Complex<float>>&, Copy, Copy, const CudaQueue&);
 
 }  // namespace mblas::cuda::simt

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <iterator>
+#include <span>
 
 namespace mblas::cuda::simt {
 
@@ -18,17 +18,24 @@ struct TileInfo {
   bool clusters;    ///< slices can be added up inside a cluster
 };
 
-/// By number; figures of an H200.
+/// Of float and of complex<float>, whose multiply-adds are four each, by number; figures of an
+/// H200.
 inline constexpr TileInfo kTiles[] = {
     {128, 256, 16, 1, 106, 1.0, false},  {256, 128, 16, 1, 106, 1.0, false},
     {128, 128, 16, 2, 100, 1.95, false}, {64, 128, 16, 3, 94, 1.2, true},
     {64, 64, 16, 4, 82, 1.15, true},     {128, 16, 32, 2, 45, 1.3, true},
     {16, 128, 32, 2, 45, 1.3, true},
 };
-inline constexpr int kTileCount = int(std::size(kTiles));
+inline constexpr TileInfo kComplexTiles[] = {
+    {128, 64, 16, 2, 25.5, 2, true},
+    {64, 64, 16, 3, 23.5, 1.7, true},
+    {32, 64, 16, 4, 23, 1.1, true},
+    {32, 32, 16, 4, 21.5, 1.05, true},
+};
 
 /// What the choice depends on.
 struct Shape {
+  std::span<const TileInfo> tiles;
   std::int64_t m, n, k, batch;
   bool turned_a, turned_b;  ///< copied element by element
   int processors;
@@ -37,59 +44,66 @@ struct Shape {
   int element_bytes;
 };
 
+/// The first `whole` tiles are not cut; k of the others is, into `slices`.
 struct Choice {
   int tile = 0, slices = 1;
   bool cluster = false;
+  std::int64_t whole = 0;
   double cycles = 0;
 };
 
-/// Elements of a row of a slice's results in the workspace.
-constexpr std::int64_t slice_pitch(std::int64_t n) { return (n + 3) / 4 * 4; }
+constexpr std::int64_t tiles_of(const Shape& x, const TileInfo& t) {
+  return (x.m + t.m - 1) / t.m * ((x.n + t.n - 1) / t.n) * x.batch;
+}
+
+/// Bytes of workspace in which the slices leave their sums.
+inline double slice_bytes(const Shape& x, const Choice& c) {
+  const TileInfo& t = x.tiles[std::size_t(c.tile)];
+  if (c.slices == 1 || c.cluster) return 0;
+  return double(tiles_of(x, t) - c.whole) * c.slices * t.m * t.n * x.element_bytes;
+}
 
 inline double cycles_of(const Shape& x, const Choice& c) {
-  const TileInfo& t = kTiles[c.tile];
-  const auto count = [](std::int64_t a, int b) { return (a + b - 1) / b; };
-  const double blocks =
-      double(count(x.m, t.m)) * double(count(x.n, t.n)) * double(x.batch) * c.slices;
-  const double depth = double(count(count(x.k, t.depth), c.slices) * t.depth);
-  const double turned = 0.04 * (x.turned_a * t.m + x.turned_b * t.n);
-  const double block = depth * (t.m * t.n / t.rate + turned) + 1200 + 0.15 * t.m * t.n;
+  const TileInfo& t = x.tiles[std::size_t(c.tile)];
+  const auto block = [&](int slices) {
+    const std::int64_t steps = (x.k + t.depth - 1) / t.depth;
+    const double depth = double((steps + slices - 1) / slices * t.depth);
+    const double turned = 0.04 * (x.turned_a * t.m + x.turned_b * t.n);
+    return depth * (t.m * t.n / t.rate + turned) + 1200 + 0.15 * t.m * t.n;
+  };
 
   // Blocks of one multiprocessor: rounds that fill it, and the rest. Clusters are packed onto as
   // few multiprocessors as hold them.
-  const double each = std::ceil(blocks / x.processors);
+  const double each = std::ceil(double(tiles_of(x, t) - c.whole) * c.slices / x.processors);
   const double rounds = std::floor(each / t.blocks), rest = each - rounds * t.blocks;
   const double last = c.cluster && each > 1 ? t.blocks : std::max(rest, t.alone);
-  double cycles = (rounds * t.blocks + (rest > 0 ? last : 0)) * block;
-  if (c.slices > 1 && c.cluster) {
+  double cycles = (rounds * t.blocks + (rest > 0 ? last : 0)) * block(c.slices);
+  if (c.slices > 1 && c.cluster)
     cycles = (each > 1 ? 1.12 : 1) * cycles + 2000 + 500 * c.slices;
-  } else if (c.slices > 1) {
-    const double bytes = double(x.m * x.batch) * double(x.n) * x.element_bytes;
-    cycles += 6500 + 40 * c.slices + bytes * (c.slices + 1) / 2000;
-  }
-  return cycles;
+  else if (c.slices > 1)
+    cycles += 6500 + 40 * c.slices + slice_bytes(x, c) * (c.slices + 1) / c.slices / 2000;
+  return cycles + double(c.whole / x.processors) * block(1);
 }
 
 inline Choice choose(const Shape& x) {
   Choice best;
   best.cycles = cycles_of(x, best);
-  const auto consider = [&](int tile, int slices, bool cluster) {
-    Choice c{tile, slices, cluster};
+  const auto consider = [&](int tile, int slices, bool cluster, std::int64_t whole) {
+    Choice c{tile, slices, cluster, whole};
+    if (slice_bytes(x, c) > double(x.workspace_bytes)) return;
     c.cycles = cycles_of(x, c);
     if (c.cycles < best.cycles) best = c;
   };
-  const double slice = double(x.m * x.batch) * double(slice_pitch(x.n)) * x.element_bytes;
-  for (int tile = 0; tile < kTileCount; ++tile) {
-    const TileInfo& t = kTiles[tile];
+  for (int tile = 0; tile < int(x.tiles.size()); ++tile) {
+    const TileInfo& t = x.tiles[std::size_t(tile)];
     const std::int64_t steps = (x.k + t.depth - 1) / t.depth;
-    consider(tile, 1, false);
+    const std::int64_t tiles = tiles_of(x, t), round = std::int64_t(x.processors) * t.blocks;
+    consider(tile, 1, false, 0);
     if (t.clusters && x.clusters)
       for (int slices = 2; slices <= 8 && slices <= steps; slices *= 2)
-        consider(tile, slices, true);
-    for (int slices = 2;
-         slices <= 512 && slices * 4 <= steps && slices * slice <= double(x.workspace_bytes);
-         slices += std::max(slices / 4, 1))
-      consider(tile, slices, false);
+        consider(tile, slices, true, 0);
+    for (int slices = 2; slices <= 512 && slices * 4 <= steps; slices += std::max(slices / 4, 1))
+      consider(tile, slices, false, tiles / round * round);
   }
   return best;
 }

@@ -1,10 +1,12 @@
-// gemm of doubles on the fp64 tensor cores: which tile and how many parts of k.
+// gemm of doubles, real or complex, on the fp64 tensor cores: which tile and how many parts of k.
 //
-// The tiles of 128×64, two blocks a multiprocessor, run at 0.97 of cuBLAS from 2048 up for all
-// pairs of ops, and at 1.39 of it for 4095×4097×4093 (H200). Where they leave multiprocessors idle,
-// tiles are smaller, and k is cut into parts that a second kernel adds up in their order: the same
-// bits every time.
+// Ratios to cuBLAS on an H200, kernels alone: tiles of 128×64, two blocks a multiprocessor, 0.93 to
+// 0.97 from 2048 up for all pairs of ops and 1.29 for 2047×2049×2045; complex ones of 64×64 1.00
+// and 1.09. Where they leave multiprocessors idle, tiles are smaller (256³ 1.5, 512³ 0.85; complex
+// 0.8, 0.91), and k is cut into parts that a second kernel adds up in their order: the same bits
+// every time.
 #include <cmath>
+#include <tuple>
 
 #include "cuda/gemm/tensor_f64.cuh"
 #include "cuda/kernels.hpp"
@@ -12,16 +14,42 @@
 namespace mblas::cuda::gemm {
 namespace {
 
-using LargeTile = TensorTile<128, 64, 16, 64, 32, 3, 2>;
-using SmallTile = TensorTile<64, 64, 16, 32, 32, 3, 3>;
+/// A tile, and which share of a multiprocessor's multiply-adds it reaches when all its blocks are
+/// busy and when a block is by itself: fitted to measurements on an H200.
+template <class Tile_, int kFullPercent, int kAlonePercent>
+struct Candidate {
+  using Tile = Tile_;
+  static constexpr double kFull = kFullPercent / 100.0, kAlone = kAlonePercent / 100.0;
+};
 
-/// What the choice is made by, in clocks of a multiprocessor; fitted to measurements on an H200.
+template <class T>
+struct TilesOf {
+  using Complex128 = Complex<double>;
+  using type = std::conditional_t<
+      is_complex_v<T>,
+      std::tuple<Candidate<TensorTile<Complex128, 64, 64, 8, 32, 32, 3, 2>, 99, 77>,
+                 Candidate<TensorTile<Complex128, 32, 32, 16, 16, 16, 3, 2, 2>, 93, 85>>,
+      std::tuple<Candidate<TensorTile<double, 128, 64, 16, 64, 32, 3, 2>, 98, 82>,
+                 Candidate<TensorTile<double, 64, 64, 16, 32, 32, 3, 3>, 92, 78>,
+                 Candidate<TensorTile<double, 64, 32, 32, 32, 32, 3, 2, 2>, 78, 72>,
+                 Candidate<TensorTile<double, 32, 32, 32, 32, 16, 3, 3, 2>, 54, 57>>>;
+};
+
+/// f<Candidate>(number) for each tile.
+template <class T, class F>
+constexpr void for_each_tile(F&& f) {
+  using Tiles = typename TilesOf<T>::type;
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    (f.template operator()<std::tuple_element_t<i, Tiles>>(int(i)), ...);
+  }
+  (std::make_index_sequence<std::tuple_size_v<Tiles>>());
+}
+
+/// The other terms of the model, in clocks of a multiprocessor.
 struct Cost {
-  static constexpr double kMultiplyAdds = 128;          // a clock
-  static constexpr double kLarge = 0.9, kSmall = 0.83;  // of that, by tile, all blocks busy
-  static constexpr double kAlone = 0.75;                // of that, a block by itself
-  static constexpr double kTile = 2500;                 // beginning and end of a tile
-  static constexpr double kParts = 12;                  // bytes of parts a clock
+  static constexpr double kMultiplyAdds = 128;  // a clock
+  static constexpr double kTile = 2500;         // beginning and end of a tile
+  static constexpr double kParts = 12;          // bytes of parts a clock
   static constexpr double kSecondKernel = 5000;
 };
 constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
@@ -29,64 +57,92 @@ constexpr std::int64_t kLeastDepth = 64;
 constexpr double kMostPartsBytes = 256 << 20;
 
 struct Plan {
-  bool small = false;
+  int tile = 0;
   int splits = 1;
   std::int64_t depth = 0;
   double clocks = 0;
 };
 
-template <class Tile>
-Plan plan_for(const GemmArgs& args, int units, int splits, double efficiency) {
+/// Bytes of one part of every result.
+double part_bytes(const GemmArgs& args) {
+  return double(size_of(args.out)) * double(args.m) * double(args.n) * double(args.batch);
+}
+
+template <class Candidate>
+Plan plan_for(const GemmArgs& args, int units, int tile, int splits) {
+  using Tile = typename Candidate::Tile;
+  constexpr int kProducts = is_complex_v<typename Tile::Element> ? 4 : 1;
   Plan plan;
-  plan.small = std::is_same_v<Tile, SmallTile>;
+  plan.tile = tile;
   plan.depth = ceil_div(ceil_div(args.k, splits), Tile::kDepth) * Tile::kDepth;
   plan.splits = args.k == 0 ? 1 : int(ceil_div(args.k, plan.depth));
   const double blocks = double(ceil_div(args.m, Tile::kRows) * ceil_div(args.n, Tile::kCols)) *
                         double(args.batch) * plan.splits;
-  const double alone = double(Tile::kRows) * Tile::kCols * double(plan.depth) / Cost::kMultiplyAdds;
+  const double block =
+      double(Tile::kRows) * Tile::kCols * kProducts * double(plan.depth) / Cost::kMultiplyAdds;
   const double full = std::floor(blocks / (units * Tile::kBlocks));
   const double rest = std::ceil((blocks - full * units * Tile::kBlocks) / units);
-  plan.clocks = full * (Tile::kBlocks * alone / efficiency + Cost::kTile);
+  plan.clocks = full * (Tile::kBlocks * block / Candidate::kFull + Cost::kTile);
   if (rest > 0)
-    plan.clocks += std::max(alone / Cost::kAlone, rest * alone / efficiency) + Cost::kTile;
-  if (plan.splits > 1) {
-    const double bytes = 16.0 * double(args.m * args.n * args.batch) * plan.splits;
-    plan.clocks += bytes / (Cost::kParts * units) + Cost::kSecondKernel;
-  }
+    plan.clocks +=
+        std::max(block / Candidate::kAlone, rest * block / Candidate::kFull) + Cost::kTile;
+  if (plan.splits > 1)
+    plan.clocks +=
+        2 * part_bytes(args) * plan.splits / (Cost::kParts * units) + Cost::kSecondKernel;
   return plan;
 }
 
 /// The fastest by the model above, the same for the same call on the same device.
+template <class T>
 Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
   const int units = std::max(device.compute_units, 1);
   Plan best;
-  const auto consider = [&](const Plan& plan) {
-    if (best.clocks == 0 || plan.clocks < best.clocks) best = plan;
-  };
-  const double tiles = double(ceil_div(args.m, SmallTile::kRows)) *
-                       double(ceil_div(args.n, SmallTile::kCols)) * double(args.batch);
-  for (const int splits : kSplits) {
-    // Not into more parts than fill the device once.
-    if (splits > 1 &&
-        (args.k / splits < kLeastDepth || tiles * splits > 2.0 * units * SmallTile::kBlocks ||
-         8.0 * double(args.m * args.n * args.batch) * splits > kMostPartsBytes))
-      break;
-    consider(plan_for<LargeTile>(args, units, splits, Cost::kLarge));
-    consider(plan_for<SmallTile>(args, units, splits, Cost::kSmall));
-  }
+  for_each_tile<T>([&]<class Candidate>(int tile) {
+    using Tile = typename Candidate::Tile;
+    const double tiles = double(ceil_div(args.m, Tile::kRows)) *
+                         double(ceil_div(args.n, Tile::kCols)) * double(args.batch);
+    for (const int splits : kSplits) {
+      // Not into more parts than fill the device once.
+      if (splits > 1 &&
+          (args.k / splits < kLeastDepth || tiles * splits > double(units * Tile::kBlocks) ||
+           part_bytes(args) * splits > kMostPartsBytes))
+        break;
+      const Plan plan = plan_for<Candidate>(args, units, tile, splits);
+      if (best.clocks == 0 || plan.clocks < best.clocks) best = plan;
+    }
+  });
   return best;
 }
 
+Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
+  return args.in == DType::f64 ? plan_of<double>(args, device)
+                               : plan_of<Complex<double>>(args, device);
+}
+
 std::size_t parts_bytes(const GemmArgs& args, const Plan& plan) {
-  return plan.splits == 1 ? 0
-                          : sizeof(double) * std::size_t(args.m * args.n * args.batch) *
-                                std::size_t(plan.splits);
+  return plan.splits == 1
+             ? 0
+             : std::size_t(size_of(args.out)) * std::size_t(args.m * args.n * args.batch) *
+                   std::size_t(plan.splits);
+}
+
+constexpr std::size_t most_shared() {
+  std::size_t most = 0;
+  const auto consider = [&]<class Candidate>(int) {
+    most = std::max(most, Candidate::Tile::template kShared<true, true>);
+  };
+  for_each_tile<double>(consider);
+  for_each_tile<Complex<double>>(consider);
+  return most;
 }
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
-  if (args.in != DType::f64) return "for f64";
+  if (args.in != DType::f64 && args.in != DType::cf64) return "for f64 and cf64";
   if (device.capability < 80) return "needs fp64 tensor cores: compute capability 8.0";
-  if (device.shared_memory < LargeTile::kShared<true, true>) return "needs more shared memory";
+  if (device.shared_memory < most_shared()) return "needs more shared memory";
+  if (args.in == DType::cf64 &&
+      (access_bits(args.A, args.batch, 16) | access_bits(args.B, args.batch, 16)) % 16 != 0)
+    return "copies complex numbers that lie at multiples of their size only";
   return declines_emulation(args, device);
 }
 
@@ -95,21 +151,23 @@ std::size_t workspace_bytes(const GemmArgs& args, const DeviceInfo& device) {
 }
 
 /// C = alpha (the sum of the parts) + beta C.
-__global__ void __launch_bounds__(256) add_parts_kernel(const __grid_constant__ TensorProblem p) {
+template <class T>
+__global__ void __launch_bounds__(256)
+    add_parts_kernel(const __grid_constant__ TensorProblem<T> p) {
   const std::int64_t matrix = p.m * p.n, all = matrix * p.tiles.batch;
   for (std::int64_t e = blockIdx.x * std::int64_t(256) + threadIdx.x; e < all;
        e += gridDim.x * std::int64_t(256)) {
-    double sum = p.parts[e];
-    for (int s = 1; s < p.splits; ++s) sum += p.parts[s * all + e];
+    T sum = p.parts[e];
+    for (int s = 1; s < p.splits; ++s) sum = sum + p.parts[s * all + e];
     const std::int64_t batch = e / matrix, row = (e - batch * matrix) / p.n;
-    double* const c = static_cast<double*>(p.C.at(batch));
+    T* const c = static_cast<T*>(p.C.at(batch));
     store(p, sum, c + row * p.ldc + (e - batch * matrix - row * p.n));
   }
 }
 
-template <class Tile>
-void run_tiles(const TensorProblem& problem, const GemmArgs& args, const CudaQueue& queue) {
-  TensorProblem p = problem;
+template <class Tile, class T>
+void run_tiles(const TensorProblem<T>& problem, const GemmArgs& args, const CudaQueue& queue) {
+  TensorProblem<T> p = problem;
   p.tiles = {ceil_div(p.m, Tile::kRows), ceil_div(p.n, Tile::kCols), args.batch};
   const auto blocks = unsigned(std::min<std::int64_t>(p.tiles.count() * p.splits, 1 << 30));
   const auto run = [&]<bool kAAlongK, bool kBAlongK>() {
@@ -127,31 +185,35 @@ void run_tiles(const TensorProblem& problem, const GemmArgs& args, const CudaQue
     run.template operator()<false, false>();
 }
 
+template <class T>
+void run_as(const GemmArgs& args, const CudaQueue& queue) {
+  const Plan plan = plan_of<T>(args, queue.device());
+  auto* const parts = queue.workspace.data() + gemm_pointer_bytes(args, queue.device());
+  const TensorProblem<T> p = {
+      gemm_problem<T, T>(args, queue, 1, 1), args.A.ld,   args.B.ld,
+      std::max<std::int64_t>(plan.depth, 1), plan.splits, reinterpret_cast<T*>(parts)};
+  for_each_tile<T>([&]<class Candidate>(int tile) {
+    if (tile == plan.tile) run_tiles<typename Candidate::Tile>(p, args, queue);
+  });
+  if (plan.splits > 1)
+    launch(queue, add_parts_kernel<T>,
+           std::min<std::int64_t>(ceil_div(p.m * p.n * args.batch, 256), 1 << 16), dim3(256), p);
+}
+
 void run(const GemmArgs& args, Queue& base) {
   const auto& queue = static_cast<const CudaQueue&>(base);
-  const Plan plan = plan_of(args, queue.device());
-  auto* const parts = queue.workspace.data() + gemm_pointer_bytes(args, queue.device());
-  const TensorProblem p = {gemm_problem<double, double>(args, queue, 1, 1),
-                           args.A.ld,
-                           args.B.ld,
-                           std::max<std::int64_t>(plan.depth, 1),
-                           plan.splits,
-                           reinterpret_cast<double*>(parts)};
-  if (plan.small)
-    run_tiles<SmallTile>(p, args, queue);
+  if (args.in == DType::f64)
+    run_as<double>(args, queue);
   else
-    run_tiles<LargeTile>(p, args, queue);
-  if (plan.splits > 1)
-    launch(queue, add_parts_kernel,
-           std::min<std::int64_t>(ceil_div(p.m * p.n * args.batch, 256), 1 << 16), dim3(256), p);
+    run_as<Complex<double>>(args, queue);
 }
 
 }  // namespace
 
 Kernel<GemmArgs> tensor_f64() {
   return {"tensor_f64",
-          "doubles on tensor cores, copies of single elements, k in parts if few tiles", declines,
-          workspace_bytes, run};
+          "doubles and complex ones on tensor cores, copied one by one, k in parts if few tiles",
+          declines, workspace_bytes, run};
 }
 
 }  // namespace mblas::cuda::gemm

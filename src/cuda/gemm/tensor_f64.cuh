@@ -1,13 +1,15 @@
-// gemm of doubles on the fp64 tensor cores: the kernel, its tiles, and what it is made of.
+// gemm of doubles, real or complex, on the fp64 tensor cores: the kernel, its tiles, and what it is
+// made of.
 //
 // A block keeps a tile of C in registers and walks along k. Tiles of A and B come by asynchronous
-// copies of single elements, several stages ahead: 8 bytes each, so that neither an odd leading
-// dimension nor an odd size changes anything, and each operand keeps its own major in shared
-// memory. A row there is 4 elements longer than a multiple of 16: with that the 16 lanes that are
-// served together read different banks in either major, and copies write whole lines.
+// copies of single elements, several stages ahead: 8 or 16 bytes each, so that neither an odd
+// leading dimension nor an odd size changes anything, and each operand keeps its own major in
+// shared memory. Rows there are padded so that the lanes that are served together read different
+// banks in either major, and copies write whole lines.
 //
 // Limit: 128 multiply-adds a clock and multiprocessor. A warp's 64×32 of C takes 96 elements a step
-// of k from shared memory for 2,048 multiply-adds: under half of what that delivers meanwhile.
+// of k from shared memory for 2,048 multiply-adds: under half of what that delivers meanwhile. A
+// complex product is four real ones of the same fragments.
 #pragma once
 
 #include <cuda_pipeline_primitives.h>
@@ -33,113 +35,183 @@ __device__ inline void multiply_tile(double (&d)[4], const double (&a)[2], doubl
 #endif
 }
 
-/// An asynchronous copy of an element to shared memory, or of a zero: then nothing is read.
-__device__ inline void copy_or_zero(double* to, const double* from, bool inside) {
-  asm volatile(
-      "cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(unsigned(__cvta_generic_to_shared(to))),
-      "l"(from), "r"(inside ? 8 : 0)
-      : "memory");
+/// Sums of a 16×8 tile: as multiply_tile has them.
+template <class T>
+struct TileSum {
+  T part[4] = {};
+
+  __device__ void add(const T (&a)[2], T b) { multiply_tile(part, a, b); }
+  __device__ void add(int e, T x) { part[e] += x; }
+  __device__ T at(int e) const { return part[e]; }
+};
+template <class T>
+struct TileSum<Complex<T>> {
+  T re[4] = {}, im[4] = {};
+
+  __device__ void add(const Complex<T> (&a)[2], Complex<T> b) {
+    multiply_tile(re, {a[0].re, a[1].re}, b.re);
+    multiply_tile(im, {a[0].re, a[1].re}, b.im);
+    multiply_tile(re, {-a[0].im, -a[1].im}, b.im);
+    multiply_tile(im, {a[0].im, a[1].im}, b.re);
+  }
+  __device__ void add(int e, Complex<T> x) { re[e] += x.re, im[e] += x.im; }
+  __device__ Complex<T> at(int e) const { return {re[e], im[e]}; }
+};
+
+/// `x`, the imaginary part's sign changed by `sign`: 0 or the bit of the sign in a high word.
+__device__ inline double conjugate_by(double x, unsigned) { return x; }
+__device__ inline Complex<double> conjugate_by(Complex<double> x, unsigned sign) {
+  return {x.re, __hiloint2double(int(unsigned(__double2hiint(x.im)) ^ sign), __double2loint(x.im))};
+}
+
+/// An asynchronous copy of an element to shared memory; of a zero, with nothing read, where `bytes`
+/// are 0.
+template <class T>
+__device__ void copy_async(T* to, const T* from, int bytes) {
+  const auto at = unsigned(__cvta_generic_to_shared(to));
+  if constexpr (sizeof(T) == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(bytes)
+                 : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(at), "l"(from), "r"(bytes)
+                 : "memory");
+  }
+}
+
+/// Reads an element of shared memory in one access.
+__device__ inline double load_element(const double* p) { return *p; }
+__device__ inline Complex<double> load_element(const Complex<double>* p) {
+  const double2 x = *reinterpret_cast<const double2*>(p);
+  return {x.x, x.y};
 }
 
 /// A tile of `kOuter` rows of A, or columns of B, by `kDepth` of k. kAlongK: memory runs along k.
-template <int kOuter, int kDepth, bool kAlongK, int kThreads>
+template <class T, int kOuter, int kDepth, bool kAlongK, int kThreads>
 struct Panel {
-  static constexpr int kPitch = (kAlongK ? kDepth : kOuter) + 4;
+  // Lanes that are served together are four steps of k by four rows, or, of complex elements, two.
+  static constexpr int kServed = 128 / int(sizeof(T));
+  static constexpr int kPad = kAlongK || sizeof(T) == 8 ? 4 : 2;
+  static constexpr int kPitch = (kAlongK ? kDepth : kOuter) + kPad;
   static constexpr int kSize = kPitch * (kAlongK ? kOuter : kDepth);
   static constexpr int kRun = kAlongK ? kDepth : kOuter;  // contiguous in memory
   static constexpr int kStep = kThreads / kRun;           // runs that are loaded at once
   static constexpr int kEach = (kAlongK ? kOuter : kDepth) / kStep;
   static_assert(kThreads % kRun == 0 && kStep * kEach * kRun == kOuter * kDepth);
-  static_assert(kPitch % 16 == 4 || kPitch % 16 == 12);
+  static_assert((kPitch - kPad) % kServed == 0 || (kPitch - kPad) % kServed == 2 * kPad);
 
   __device__ static int at(int outer, int depth) {
     return kAlongK ? outer * kPitch + depth : depth * kPitch + outer;
   }
 
-  /// Copies of the panels one after another along k.
+  /// Copies of the panels one after another along k. Without branches, which would keep the
+  /// compiler from moving them between the products: what is not there is a copy of no bytes.
   struct Loader {
-    const double* from;
-    std::int64_t step;  // between two runs of a thread
-    std::int64_t next;  // between two panels
-    std::int64_t depth_left;
-    int outer_left;
+    static constexpr int kBytes = int(sizeof(T));
 
-    /// `x` is where the tile begins; beyond `outer_left` and `depth_left` elements are zero.
-    __device__ Loader(const double* x, std::int64_t ld, std::int64_t outer, std::int64_t depth)
-        : from(x + line() * ld + place()),
-          step(kStep * ld),
-          next(kAlongK ? kDepth : kDepth * ld),
-          depth_left(depth - (kAlongK ? place() : line())),
-          outer_left(int(min(outer, std::int64_t(kOuter))) - (kAlongK ? line() : place())) {}
+    const T* from;
+    std::int64_t step;  // between two runs of a thread
+    std::int64_t next;  // between two steps along k
+    int runs;           // of this thread that are inside
+    int panels;         // that are left
+
+    /// `x` is where the tile begins, `outer` > 0 what there is of it, `count` panels.
+    __device__ Loader(const T* x, std::int64_t ld, std::int64_t outer, int count)
+        : from(x + line() * ld + place()), step(kStep * ld), next(kAlongK ? 1 : ld), panels(count) {
+      const int size = int(min(outer, std::int64_t(kOuter)));
+      runs = kAlongK ? max(size - line() + kStep - 1, 0) / kStep : place() < size ? kEach : 0;
+    }
 
     __device__ static int place() { return int(threadIdx.x) % kRun; }
     __device__ static int line() { return int(threadIdx.x) / kRun; }
 
+    /// The first panel, of which `depth` steps of k exist; the others are zero.
+    __device__ void first(T* panel, int depth) {
+      T* to = panel + line() * kPitch + place();
+      const T* p = from;
+#pragma unroll
+      for (int e = 0; e < kEach; ++e, p += step)
+        copy_async(to + e * kStep * kPitch, p,
+                   e < runs && (kAlongK ? place() : line() + e * kStep) < depth ? kBytes : 0);
+      from += depth * next;
+      --panels;
+    }
+
     /// Part `part` of `kParts` of a panel; the last one moves on to the next panel.
     template <int kParts>
-    __device__ void load(double* panel, int part) {
+    __device__ void load(T* panel, int part) {
       static_assert(kEach % kParts == 0);
-      double* to = panel + line() * kPitch + place();
-      const double* p = from + part * (kEach / kParts) * step;
+      constexpr int kCount = kEach / kParts;
+      T* to = panel + line() * kPitch + place();
+      const T* p = from + part * kCount * step;
+      const int there = panels > 0 ? runs : 0;
 #pragma unroll
-      for (int e = 0; e < kEach / kParts; ++e, p += step) {
-        const int i = part * (kEach / kParts) + e;
-        const bool inside = kAlongK ? depth_left > 0 && i * kStep < outer_left
-                                    : depth_left > i * kStep && outer_left > 0;
-        copy_or_zero(to + i * kStep * kPitch, p, inside);
+      for (int i = 0; i < kCount; ++i, p += step) {
+        const int e = part * kCount + i;
+        copy_async(to + e * kStep * kPitch, p, (kAlongK ? e : 0) < there ? kBytes : 0);
       }
       if (part == kParts - 1) {
-        from += next;
-        depth_left -= kDepth;
+        from += kDepth * next;
+        --panels;
       }
     }
   };
 };
 
-/// kRows×kCols of C a block, kDepth of k a stage; a warp has kWarpRows×kWarpCols.
-template <int kRows_, int kCols_, int kDepth_, int kWarpRows_, int kWarpCols_, int kStages_,
-          int kBlocks_ = 1>
+/// kRows×kCols of C a block, kDepth of k a stage; a warp has kWarpRows×kWarpCols, and of every
+/// kTurns steps of 4 along k one: with two there are as many warps more to hide each other's
+/// waiting.
+template <class T, int kRows_, int kCols_, int kDepth_, int kWarpRows_, int kWarpCols_,
+          int kStages_, int kBlocks_, int kTurns_ = 1>
 struct TensorTile {
+  using Element = T;
   static constexpr int kRows = kRows_, kCols = kCols_, kDepth = kDepth_;
   static constexpr int kWarpRows = kWarpRows_, kWarpCols = kWarpCols_;
-  static constexpr int kStages = kStages_, kBlocks = kBlocks_;
+  static constexpr int kStages = kStages_, kBlocks = kBlocks_, kTurns = kTurns_;
   static constexpr int kAcross = kCols / kWarpCols, kDown = kRows / kWarpRows;
-  static constexpr int kThreads = 32 * kAcross * kDown;
+  static constexpr int kWarps = kAcross * kDown;  // of a turn
+  static constexpr int kThreads = 32 * kWarps * kTurns;
   static constexpr int kM = kWarpRows / 16, kN = kWarpCols / 8;
-  static_assert(kWarpRows % 16 == 0 && kWarpCols % 8 == 0 && kDepth % 4 == 0 && kStages >= 2);
+  static_assert(kTurns == 1 || kM * kN % 2 == 0);
+  static_assert(kWarpRows % 16 == 0 && kWarpCols % 8 == 0 && kStages >= 2);
+  static_assert(kDepth % (4 * kTurns) == 0 && (kTurns == 1 || kTurns == 2));
 
   template <bool kAlongK>
-  using A = Panel<kRows, kDepth, kAlongK, kThreads>;
+  using A = Panel<T, kRows, kDepth, kAlongK, kThreads>;
   template <bool kAlongK>
-  using B = Panel<kCols, kDepth, kAlongK, kThreads>;
+  using B = Panel<T, kCols, kDepth, kAlongK, kThreads>;
   template <bool kAAlongK, bool kBAlongK>
-  static constexpr std::size_t kShared = sizeof(double) * kStages*(A<kAAlongK>::kSize +
-                                                                   B<kBAlongK>::kSize);
+  static constexpr std::size_t kShared =
+      sizeof(T) * std::max(kStages*(A<kAAlongK>::kSize + B<kBAlongK>::kSize),
+                           kTurns == 1 ? 0 : kRows * kCols);  // what the turns exchange
 };
 
 /// A product whose k is cut into `splits` parts of `depth`. Where there is more than one, the
 /// parts' products go to `parts`, one m×n matrix after another, by split and then by matrix of the
 /// batch.
-struct TensorProblem : GemmProblem<double> {
+template <class T>
+struct TensorProblem : GemmProblem<T> {
   std::int64_t lda, ldb;
   std::int64_t depth;
   int splits;
-  double* parts;
+  T* parts;
 };
 
 template <class Tile, bool kAAlongK, bool kBAlongK>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
-    tensor_f64_kernel(const __grid_constant__ TensorProblem p) {
+    tensor_f64_kernel(const __grid_constant__ TensorProblem<typename Tile::Element> p) {
+  using T = typename Tile::Element;
   using PanelA = typename Tile::template A<kAAlongK>;
   using PanelB = typename Tile::template B<kBAlongK>;
   constexpr int kStages = Tile::kStages, kM = Tile::kM, kN = Tile::kN;
-  constexpr int kSteps = Tile::kDepth / 4;
+  constexpr int kTurns = Tile::kTurns, kSteps = Tile::kDepth / 4 / kTurns;
   constexpr std::int64_t kGroup = 8;
-  extern __shared__ double panels[];
-  double* const panel_a = panels;
-  double* const panel_b = panels + kStages * PanelA::kSize;
+  extern __shared__ __align__(16) unsigned char panels[];
+  T* const panel_a = reinterpret_cast<T*>(panels);
+  T* const panel_b = panel_a + kStages * PanelA::kSize;
+  const unsigned sign_a = p.conjugate_a ? 0x80000000u : 0, sign_b = p.conjugate_b ? 0x80000000u : 0;
 
-  const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
+  const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32 % Tile::kWarps;
+  const int turn = kTurns == 1 ? 0 : int(threadIdx.x) / 32 / Tile::kWarps;
   const int g = lane / 4, t = lane % 4;
   const int row0 = warp / Tile::kAcross * Tile::kWarpRows;
   const int col0 = warp % Tile::kAcross * Tile::kWarpCols;
@@ -156,16 +228,19 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     const std::int64_t j0 = in_matrix % per_group / height * Tile::kCols;
     const std::int64_t l0 = split * p.depth, depth = min(p.depth, p.k - l0);
 
-    typename PanelA::Loader load_a(
-        static_cast<const double*>(p.A.at(batch)) + i0 * p.a.row + l0 * p.a.col, p.lda, p.m - i0,
-        depth);
-    typename PanelB::Loader load_b(
-        static_cast<const double*>(p.B.at(batch)) + j0 * p.b.col + l0 * p.b.row, p.ldb, p.n - j0,
-        depth);
     const int steps = int(ceil_div(depth, Tile::kDepth));
+    typename PanelA::Loader load_a(
+        static_cast<const T*>(p.A.at(batch)) + i0 * p.a.row + l0 * p.a.col, p.lda, p.m - i0, steps);
+    typename PanelB::Loader load_b(
+        static_cast<const T*>(p.B.at(batch)) + j0 * p.b.col + l0 * p.b.row, p.ldb, p.n - j0, steps);
 
+    // The first step takes what is more than whole steps, so that no other has to look.
+    const int odd = int(depth - std::int64_t(max(steps - 1, 0)) * Tile::kDepth);
+    load_a.first(panel_a, odd);
+    load_b.first(panel_b, odd);
+    __pipeline_commit();
 #pragma unroll
-    for (int s = 0; s < kStages - 1; ++s) {
+    for (int s = 1; s < kStages - 1; ++s) {
       load_a.template load<1>(panel_a + s * PanelA::kSize, 0);
       load_b.template load<1>(panel_b + s * PanelB::kSize, 0);
       __pipeline_commit();
@@ -180,16 +255,20 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     __syncthreads();
 
     // While a step of 4 along k is multiplied, the elements of the next one are on their way.
-    double sum[kM][kN][4] = {}, x[2][kM][2], y[2][kN];
+    TileSum<T> sum[kM][kN];
+    T x[2][kM][2], y[2][kN];
     const auto fetch = [&](int stage, int l, int to) {
-      const double* const a = panel_a + stage * PanelA::kSize + PanelA::at(row0 + g, t);
-      const double* const b = panel_b + stage * PanelB::kSize + PanelB::at(col0 + g, t);
+      const T* const a = panel_a + stage * PanelA::kSize + PanelA::at(row0 + g, 4 * turn + t);
+      const T* const b = panel_b + stage * PanelB::kSize + PanelB::at(col0 + g, 4 * turn + t);
 #pragma unroll
       for (int i = 0; i < kM; ++i)
 #pragma unroll
-        for (int r = 0; r < 2; ++r) x[to][i][r] = a[PanelA::at(i * 16 + r * 8, l * 4)];
+        for (int r = 0; r < 2; ++r)
+          x[to][i][r] =
+              conjugate_by(load_element(a + PanelA::at(i * 16 + r * 8, l * kTurns * 4)), sign_a);
 #pragma unroll
-      for (int j = 0; j < kN; ++j) y[to][j] = b[PanelB::at(j * 8, l * 4)];
+      for (int j = 0; j < kN; ++j)
+        y[to][j] = conjugate_by(load_element(b + PanelB::at(j * 8, l * kTurns * 4)), sign_b);
     };
     fetch(0, 0, 0);
     for (int step = 0, stage = 0; step < steps; ++step) {
@@ -206,15 +285,36 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
 #pragma unroll
         for (int i = 0; i < kM; ++i)
 #pragma unroll
-          for (int j = 0; j < kN; ++j) multiply_tile(sum[i][j], x[l % 2][i], y[l % 2][j]);
+          for (int j = 0; j < kN; ++j) sum[i][j].add(x[l % 2][i], y[l % 2][j]);
       }
     }
+    __pipeline_commit();  // copies of no bytes, which write zeros all the same
     __pipeline_wait_prior(0);
-    __syncthreads();  // before the next tile's copies
+    __syncthreads();  // before what writes to the panels next
+
+    // Each turn has sums of a part of k: it finishes half of the 16×8 tiles and leaves the others'.
+    const auto mine = [&](int i, int j) { return kTurns == 1 || (i * kN + j) % kTurns == turn; };
+    if constexpr (kTurns == 2) {
+      constexpr int kHalf = kM * kN / 2 * 4, kLanes = 32 * Tile::kWarps;
+      T* const given = panel_a + turn * kHalf * kLanes + warp * 32 + lane;
+      const T* const taken = panel_a + (1 - turn) * kHalf * kLanes + warp * 32 + lane;
+#pragma unroll
+      for (int q = 0; q < kM * kN; ++q)
+        if (q % 2 != turn)
+#pragma unroll
+          for (int e = 0; e < 4; ++e) given[(q / 2 * 4 + e) * kLanes] = sum[q / kN][q % kN].at(e);
+      __syncthreads();
+#pragma unroll
+      for (int q = 0; q < kM * kN; ++q)
+        if (q % 2 == turn)
+#pragma unroll
+          for (int e = 0; e < 4; ++e) sum[q / kN][q % kN].add(e, taken[(q / 2 * 4 + e) * kLanes]);
+      __syncthreads();
+    }
 
     const bool whole = p.splits == 1;
-    double* const c = whole ? static_cast<double*>(p.C.at(batch))
-                            : p.parts + (split * p.tiles.batch + batch) * p.m * p.n;
+    T* const c = whole ? static_cast<T*>(p.C.at(batch))
+                       : p.parts + (split * p.tiles.batch + batch) * p.m * p.n;
     const std::int64_t ldc = whole ? p.ldc : p.n;
 #pragma unroll
     for (int i = 0; i < kM; ++i)
@@ -227,11 +327,11 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
             const std::int64_t col = j0 + col0 + j * 8 + t * 2 + e;
-            if (col >= p.n) continue;
+            if (col >= p.n || !mine(i, j)) continue;
             if (whole)
-              store(p, sum[i][j][r * 2 + e], c + row * ldc + col);
+              store(p, sum[i][j].at(r * 2 + e), c + row * ldc + col);
             else
-              c[row * ldc + col] = sum[i][j][r * 2 + e];
+              c[row * ldc + col] = sum[i][j].at(r * 2 + e);
           }
       }
   }
