@@ -189,7 +189,7 @@ TEST(Amx, Half) { run_all<half, half>("amx"); }
 TEST(Amx, HalfToFloat) { run_all<half, float>("amx"); }
 TEST(Amx, FloatInPlanes) { run_all<float, float>("bf16x6"); }
 
-// More depth, or more columns, than are packed at a time.
+// More depth, or more columns, than are packed at a time; more threads than panels.
 TEST(Amx, DeepAndWide) {
   const auto run = [](const char* kernel, DType in, std::int64_t m, std::int64_t n,
                       std::int64_t k) {
@@ -201,7 +201,7 @@ TEST(Amx, DeepAndWide) {
     c.m = m, c.n = n, c.k = k;
     c.alpha = {2, 0}, c.beta = {-1, 0};
     if (in == DType::f32) c.compute = Compute::BF16x6;
-    for (const int threads : {1, 3}) {
+    for (const int threads : {1, 3, 8}) {
       context.set_num_threads(threads);
       const Result result = run_case(c, context);
       EXPECT_EQ(result.fate, Fate::Ran) << cases::command(cases::resolve(cases::Case(c))) << "\n"
@@ -210,6 +210,8 @@ TEST(Amx, DeepAndWide) {
   };
   if (const auto reason = unable("amx", DType::bf16, DType::f32)) GTEST_SKIP() << *reason;
   for (const DType in : {DType::bf16, DType::f16, DType::i8}) run("amx", in, 70, 40, 9001);
+  run("amx", DType::bf16, 30, 20, 9001);
+  run("amx", DType::bf16, 64, 64, 9001);
   run("bf16x6", DType::f32, 70, 40, 4200);
   run("bf16x6", DType::f32, 33, 2200, 4000);
 }

@@ -3,7 +3,10 @@
 // Limited by how fast operands reach the tiles (amx_tiles.cpp). So both operands are packed into
 // the order in which the tiles are read: B by all threads together, A by strips of rows, which go
 // to threads. A strip, its share of B and the sums fit the second-level cache a part of the depth
-// at a time.
+// at a time. Where that cache holds all of B, strips are one panel high: a panel of A is used while
+// the first-level cache still has it as it was packed (7 to 10 percent at 256³ and 512³). Where
+// operands are small, threads share nothing: each packs what its part of C needs, since handing
+// packed panels from core to core costs more (two threads at 256³: 34 µs shared, 17 µs apart).
 //
 // The tile instructions take subnormal numbers for zero and flush subnormal results, and planes of
 // numbers near the largest overflow. Packing therefore notes the least and the largest magnitude of
@@ -14,6 +17,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <type_traits>
 
 #include "cpu/isa.hpp"
 #include "cpu/kernels.hpp"
@@ -25,14 +30,16 @@ namespace {
 
 constexpr std::int64_t kBudget = 40 << 20;      // bytes that the threads share
 constexpr std::int64_t kStripBytes = 3 << 20;   // of packed rows of A that a thread has at a time
+constexpr std::int64_t kCached = 1 << 20;       // of panels that stay in the second-level cache
 constexpr std::int64_t kThreadEntry = 3 << 20;  // of a problem that one thread computes
 constexpr std::int64_t kDeepest = 4096;         // elements of depth that are packed at a time
 constexpr double kGrain = 1 << 21;              // bfloat16 multiply-adds that a thread should get
 constexpr std::int64_t kNativeTile = 128;       // largest tile given to the native kernel
 constexpr std::int64_t kLine = 64;
-// In panels and steps. Two panels of bfloat16, kBlockK deep, fit the first-level cache; what a
-// strip needs of both operands for kBlockN panels, and the sums, the second level.
-constexpr std::int64_t kStrip = 8, kBlockN = 16, kBlockK = 8;
+// In panels and steps. A panel of bfloat16, kBlockK deep, stays in the first-level cache; what a
+// strip needs of both operands for kBlockN panels, and the sums, in the second level.
+constexpr std::int64_t kStrip = 8, kBlockN = 16, kBlockK = 16;
+constexpr std::int64_t kLeastKept = 4;  // panels of B that one of A must meet to be a strip alone
 // Where planes of float, by default, beat native arithmetic; from k = 6 on they keep its bound.
 constexpr std::int64_t kLeastSize = 128;
 constexpr double kLeastWork = 192.0 * 192 * 192;
@@ -63,6 +70,7 @@ struct Plan {
   std::int64_t strip, chunk, block_n, block_k;
   int threads;
   bool by_entry;  // threads take whole problems of a batch
+  bool keep_a;    // strips of one panel, which stays in the first-level cache
   std::int64_t step_bytes;
   // Workspace: what the threads of a problem share, then that of each thread.
   std::int64_t packed_b, sums, ranges, shared_bytes;
@@ -83,6 +91,10 @@ std::int64_t native_bytes(const GemmTileKernel& kernel) {
 
 void fill_sizes(Plan& p, const GemmArgs& args) {
   p.strip = std::min({p.part_m, kStrip, std::max<std::int64_t>(1, kStripBytes / p.panel_bytes())});
+  // Where the second-level cache holds B, a panel of A meets all of it as soon as it is packed.
+  p.keep_a = p.step_bytes == kAmxPlaneStep && !p.deep() && p.part_k <= kBlockK &&
+             p.part_n >= kLeastKept && p.part_n * p.panel_bytes() <= kCached;
+  if (p.keep_a) p.strip = 1;
   p.chunk = p.part_n;
   const std::int64_t wanted = p.threads == 1 ? 1 : 2 * p.threads;
   while (p.tasks(p.part_m, p.part_n).count() < wanted && (p.strip > 2 || p.chunk > 4)) {
@@ -91,7 +103,9 @@ void fill_sizes(Plan& p, const GemmArgs& args) {
   }
   p.block_k = std::min<std::int64_t>(p.part_k, kBlockK);
   const bool cut = !p.deep() && p.block_k < p.part_k;
-  p.block_n = cut ? std::min<std::int64_t>(p.chunk, kBlockN) : p.chunk;
+  // A strip that stays in the cache whole passes by every panel of B: few sums at a time.
+  const bool cached = p.strip * p.panel_bytes() <= kCached;
+  p.block_n = !cut ? p.chunk : cached ? 1 : std::min<std::int64_t>(p.chunk, kBlockN);
   p.packed_b = p.part_n * p.panel_bytes();
   p.sums = p.deep() ? p.part_m * p.part_n * kAmxSums : 0;
   const std::int64_t count = p.part_n + p.tasks(p.part_m, p.part_n).count() * p.strip;
@@ -134,6 +148,54 @@ Plan plan(const GemmArgs& args, const AmxKernel& kernel, int num_threads) {
       p.part_n = divide_up(p.n, ++cut_n);
   }
   return p;
+}
+
+/// Rows and columns of C, in panels, as a product of its own.
+GemmArgs part_of(const GemmArgs& args, Range rows, Range cols) {
+  const std::int64_t i = rows.begin * kAmxPanel, j = cols.begin * kAmxPanel;
+  const auto at = [](const auto& operand, std::int64_t element, DType type) {
+    using Byte = typename std::remove_reference_t<decltype(operand)>::Byte;
+    return static_cast<Byte*>(operand.at(0, 0)) + element * size_of(type);
+  };
+  GemmArgs part = args;
+  part.A.data = at(args.A, i * strides_of(args.transA, args.A.ld).row, args.in);
+  part.B.data = at(args.B, j * strides_of(args.transB, args.B.ld).col, args.in);
+  part.C.data = at(args.C, i * args.C.ld + j, args.out);
+  part.A.pointers = part.B.pointers = nullptr;
+  part.C.pointers = nullptr;
+  part.m = std::min(rows.end * kAmxPanel, args.m) - i;
+  part.n = std::min(cols.end * kAmxPanel, args.n) - j;
+  return part;
+}
+
+/// A product cut into rows×cols parts for as many threads, which share nothing: where operands are
+/// small, packing them again costs less than waiting for others and fetching what they packed.
+struct Parts {
+  int rows = 1, cols = 1;
+  std::int64_t bytes = 0;  // of workspace for each
+
+  int count() const { return rows * cols; }
+  Range rows_of(const Plan& p, int part) const { return share_of(p.m, part / cols, rows); }
+  Range cols_of(const Plan& p, int part) const { return share_of(p.n, part % cols, cols); }
+};
+
+/// One part, where threads had better share what they pack.
+Parts parts_of(const GemmArgs& args, const AmxKernel& kernel, const Plan& p) {
+  if (p.threads == 1 || args.batch > 1) return {};
+  Parts best;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (int rows = 1; rows <= std::min<std::int64_t>(p.threads, p.m); ++rows) {
+    const Parts parts{rows, int(std::min<std::int64_t>(p.threads / rows, p.n))};
+    const std::int64_t m = divide_up(p.m, rows), n = divide_up(p.n, parts.cols);
+    const std::int64_t cost = 4 * m * n + m + n;  // of multiplying a pair of panels; of packing
+    if (cost < least) {
+      least = cost;
+      best = parts;
+    }
+  }
+  const Plan part = plan(part_of(args, best.rows_of(p, 0), best.cols_of(p, 0)), kernel, 1);
+  best.bytes = part.shared_bytes + part.thread_bytes;
+  return best.bytes <= kThreadEntry ? best : Parts{};
 }
 
 /// Powers of two between which the magnitudes of operands must lie for the tiles to be as good as
@@ -296,6 +358,7 @@ class Product {
     x.n = cols_of(j, block.cols);
     x.steps = std::min(plan_.part_k, plan_.k - p);
     x.steps_at_once = int(plan_.block_k);
+    x.keep_a = plan_.keep_a;
     x.first = p == 0;
     x.last = p + x.steps == plan_.k;
     x.sums = plan_.deep() ? sums_ + (block.i * plan_.part_n + block.j) * kAmxSums : work_;
@@ -394,22 +457,34 @@ const char* gemm_bf16x6_declines(const GemmArgs& args, const DeviceInfo& /*devic
 }
 
 std::size_t gemm_amx_workspace(const GemmArgs& args, const DeviceInfo& device) {
-  const Plan p = plan(args, *kernel_for(args), device.num_threads);
+  const AmxKernel& kernel = *kernel_for(args);
+  const Plan p = plan(args, kernel, device.num_threads);
+  const Parts parts = parts_of(args, kernel, p);
+  if (parts.count() > 1) return std::size_t(parts.count() * parts.bytes);
   return std::size_t((p.by_entry ? p.threads : 1) * p.shared_bytes + p.threads * p.thread_bytes);
 }
 
 void gemm_amx(const GemmArgs& args, Queue& queue) {
   const AmxKernel& kernel = *kernel_for(args);
   const Plan p = plan(args, kernel, queue.device().num_threads);
+  const Parts parts = parts_of(args, kernel, p);
   std::byte* const memory = queue.workspace.data();
+  const auto alone = [&](const GemmArgs& problem, const Plan& whole, std::int64_t entry,
+                         std::byte* mine) {
+    Product(problem, kernel, whole, entry, mine, mine + whole.shared_bytes, 0, 1, nullptr).run();
+  };
   TeamBarrier barrier;
-  parallel(p.threads, [&](int thread, int granted) {
+  parallel(parts.count() > 1 ? parts.count() : p.threads, [&](int thread, int granted) {
     kernel.begin();
-    if (p.by_entry) {
-      std::byte* const mine = memory + thread * (p.shared_bytes + p.thread_bytes);
+    if (parts.count() > 1) {
+      for (int i = thread; i < parts.count(); i += granted) {
+        const GemmArgs part = part_of(args, parts.rows_of(p, i), parts.cols_of(p, i));
+        alone(part, plan(part, kernel, 1), 0, memory + thread * parts.bytes);
+      }
+    } else if (p.by_entry) {
       const Range range = share_of(args.batch, thread, granted);
       for (std::int64_t entry = range.begin; entry < range.end; ++entry)
-        Product(args, kernel, p, entry, mine, mine + p.shared_bytes, 0, 1, nullptr).run();
+        alone(args, p, entry, memory + thread * (p.shared_bytes + p.thread_bytes));
     } else {
       std::byte* const own = memory + p.shared_bytes + thread * p.thread_bytes;
       for (std::int64_t entry = 0; entry < args.batch; ++entry) {

@@ -1,10 +1,12 @@
 // Packing for AMX tiles, and the product of packed panels.
 //
 // Limited by the tile multiplier, one product of 16x16x64 bytes every 16 cycles, while a tile takes
-// 8 cycles to load from the first-level cache and several times that from the second. So: 2x2 tiles
-// of sums take four products for four loads; packed tiles are 1 KiB in a row, in the order of use;
-// the depth is cut so that a panel of each operand stays in the first-level cache, where the loop
-// was measured at 98% of the multiplier's peak, and at 76% with the panels in the second level.
+// 10 cycles to load from the first-level cache and 22 from the second. So: 2x2 tiles of sums take
+// four products for four loads; packed tiles are 1 KiB in a row, in the order of use; the depth is
+// cut so that a panel of one operand stays in the first-level cache, and the tiles of the other are
+// loaded past it. Through it, they pushed out the first: on an Emerald Rapids Xeon the loop went
+// from 59 to 72% of the multiplier's peak at a depth of 256, and from 54 to 75% at 512, where
+// prefetching them, or the lines of C, made it slower.
 // Finished sums go through a buffer and are scaled, converted and written while the next products
 // are under way; storing them costs 14% at a depth of 256. half and float are split into planes: x
 // = x1 + x2 (+ x3), exactly, each a bfloat16. Their tiles are used several times once loaded, so
@@ -27,6 +29,15 @@ namespace {
 #define MBLAS_TILE_ZERO(t) asm volatile("tilezero %%tmm" #t ::: "memory")
 #define MBLAS_TILE_LOAD(t, p, stride) \
   asm volatile("tileloadd (%0,%1,1), %%tmm" #t ::"r"(p), "r"(std::int64_t(stride)) : "memory")
+// Either to stay in the first-level cache or past it, so that others stay.
+#define MBLAS_TILE_LOAD_TO(stay, t, p)                                                 \
+  do {                                                                                 \
+    if constexpr (stay)                                                                \
+      MBLAS_TILE_LOAD(t, p, kRow);                                                     \
+    else                                                                               \
+      asm volatile("tileloaddt1 (%0,%1,1), %%tmm" #t ::"r"(p), "r"(std::int64_t(kRow)) \
+                   : "memory");                                                        \
+  } while (false)
 #define MBLAS_TILE_STORE(t, p, stride) \
   asm volatile("tilestored %%tmm" #t ", (%0,%1,1)" ::"r"(p), "r"(std::int64_t(stride)) : "memory")
 #define MBLAS_TILE_PRODUCT(c, a, b)                                              \
@@ -38,7 +49,7 @@ namespace {
   } while (false)
 
 constexpr int kTile = 1 << 10;  // bytes
-constexpr std::int64_t kRow = 64, kLine = 64;
+constexpr std::int64_t kRow = 64;
 
 MBLAS_INLINE std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 MBLAS_INLINE std::uint64_t low_bits(std::int64_t n) {
@@ -371,8 +382,8 @@ MBLAS_INLINE void store_sums(std::byte* sums) {
 
 template <int Rows>
 MBLAS_INLINE void load_a(const std::byte* a) {
-  MBLAS_TILE_LOAD(4, a, kRow);
-  if constexpr (Rows == 2) MBLAS_TILE_LOAD(5, a + kTile, kRow);
+  MBLAS_TILE_LOAD_TO(false, 4, a);
+  if constexpr (Rows == 2) MBLAS_TILE_LOAD_TO(false, 5, a + kTile);
 }
 template <int Cols>
 MBLAS_INLINE void load_b(const std::byte* b) {
@@ -389,7 +400,7 @@ MBLAS_INLINE void products() {
 
 /// Adds `steps` steps of a pair of panels to the sums. Products of planes come smallest first, in
 /// an order that changes one operand at a time.
-template <int Planes, bool Integers, int Rows, int Cols>
+template <int Planes, bool Integers, bool KeepA, int Rows, int Cols>
 MBLAS_INLINE void add_steps(const std::byte* a, const std::byte* b, std::int64_t steps) {
   constexpr int kStep = Planes * kAmxPlaneStep;
   for (std::int64_t s = 0; s < steps; ++s) {
@@ -403,15 +414,15 @@ MBLAS_INLINE void add_steps(const std::byte* a, const std::byte* b, std::int64_t
       products<Integers, Rows, Cols>();
     };
     if constexpr (Planes == 1) {
-      MBLAS_TILE_LOAD(4, a, kRow);
-      MBLAS_TILE_LOAD(6, b, kRow);
+      MBLAS_TILE_LOAD_TO(KeepA, 4, a);
+      MBLAS_TILE_LOAD_TO(!KeepA, 6, b);
       MBLAS_TILE_PRODUCT(0, 4, 6);
       if constexpr (Rows == 2) {
-        MBLAS_TILE_LOAD(5, a + kTile, kRow);
+        MBLAS_TILE_LOAD_TO(KeepA, 5, a + kTile);
         MBLAS_TILE_PRODUCT(2, 5, 6);
       }
       if constexpr (Cols == 2) {
-        MBLAS_TILE_LOAD(7, b + kTile, kRow);
+        MBLAS_TILE_LOAD_TO(!KeepA, 7, b + kTile);
         MBLAS_TILE_PRODUCT(1, 4, 7);
         if constexpr (Rows == 2) MBLAS_TILE_PRODUCT(3, 5, 7);
       }
@@ -537,7 +548,7 @@ void write_back(const std::byte* sums, typename Out::Element* C, std::int64_t ld
 
 /// Multiplies the pairs of panels of a block. The sums of a finished pair wait in the buffer and go
 /// to C row by row while the tiles of the next pair are multiplied.
-template <class T, class Out>
+template <class T, class Out, bool KeepA>
 class Multiplier {
  public:
   using Element = typename Out::Element;
@@ -617,12 +628,11 @@ class Multiplier {
     std::int64_t steps = pair.steps;
     const auto advance = [&](std::int64_t most) __attribute__((always_inline)) {
       const std::int64_t count = smaller(most, steps);
-      add_steps<T::kPlanes, kIntegers, TileRows, TileCols>(a, b, count);
+      add_steps<T::kPlanes, kIntegers, KeepA, TileRows, TileCols>(a, b, count);
       a += count * kStep;
       b += count * kStep;
       steps -= count;
     };
-    if (!pair.to) fetch_c(pair.C);
     advance(kPause);
     write_waiting(0);
     advance(kPause);
@@ -646,22 +656,15 @@ class Multiplier {
     }
   }
 
-  /// What the pair will write.
-  void fetch_c(const Rows& C) {
-    for (std::int64_t i = 0; i < C.rows; ++i) {
-      const auto* row = reinterpret_cast<const std::byte*>(C.C + i * x_.ldc);
-      __builtin_prefetch(row, 1);
-      if constexpr (sizeof(Element) == 4) __builtin_prefetch(row + kLine, 1);
-    }
-  }
-
   const AmxBlock& x_;
   Rows waiting_{};
 };
 
 template <class T, class Out>
 void multiply(const AmxBlock& x) {
-  Multiplier<T, Out>(x).run();
+  if constexpr (T::kPlanes == 1)
+    if (x.keep_a) return Multiplier<T, Out, true>(x).run();
+  Multiplier<T, Out, false>(x).run();
 }
 
 /// Eight tiles of 16 rows of 64 bytes.

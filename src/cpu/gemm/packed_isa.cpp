@@ -713,7 +713,14 @@ void one(const GemmArgs& g) {
   const auto* a = static_cast<const std::byte*>(g.A.data);
   const auto* b = static_cast<const std::byte*>(g.B.data);
   auto* c = static_cast<std::byte*>(g.C.data);
+  const auto kernels_of = [](int n) -> const auto& {  // for n ≤ kNR columns
+    const int bytes = n * T::kSize;
+    const int width = bytes <= 16 ? 0 : bytes <= 32 ? 1 : bytes <= 64 ? 2 : 3;
+    return kTiny<T>.of[width][bytes != 16 << width];
+  };
   const int m = int(g.m);
+  if (m <= T::kMR && g.n <= T::kNR)
+    return kernels_of(int(g.n))[m - 1](g, a, a_row, a_col, b, c, int(g.n));
   const int slices = (m + T::kMR - 1) / T::kMR;
   const int height = slices == 1   ? m
                      : slices == 2 ? m / 2
@@ -721,9 +728,8 @@ void one(const GemmArgs& g) {
                                    : m / slices;
   const int taller = m - height * slices;
   for (int left = int(g.n); left > 0; left -= T::kNR) {
-    const int n = left < T::kNR ? left : T::kNR, bytes = n * T::kSize;
-    const int width = bytes <= 16 ? 0 : bytes <= 32 ? 1 : bytes <= 64 ? 2 : 3;
-    const auto& kernels = kTiny<T>.of[width][bytes != 16 << width];
+    const int n = left < T::kNR ? left : T::kNR;
+    const auto& kernels = kernels_of(n);
     for (int i = 0, h; i < m; i += h) {
       h = height + (i < taller * (height + 1));
       kernels[h - 1](g, a + i * a_row, a_row, a_col, b, c + i * c_ld, n);

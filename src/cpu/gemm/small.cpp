@@ -27,6 +27,12 @@ const char* reason_against(const GemmArgs& args) {
   return nullptr;
 }
 
+[[gnu::noinline]] bool multiply_unless_declined(const GemmArgs& args) {
+  if (reason_against(args)) return false;
+  panels_of(args).small(tile_of(args, 0), 1, 0, 0, 0);
+  return true;
+}
+
 }  // namespace
 
 const char* gemm_small_declines(const GemmArgs& args, const DeviceInfo&) {
@@ -42,9 +48,7 @@ bool gemm_small_immediate(const GemmArgs& args) {
       return true;
     }
   }
-  if (reason_against(args)) return false;
-  panels_of(args).small(tile_of(args, 0), 1, 0, 0, 0);
-  return true;
+  return multiply_unless_declined(args);
 }
 
 void gemm_small(const GemmArgs& args, Queue& queue) {
