@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
-#include <cstdlib>
 #include <limits>
 #include <map>
 #include <memory>
@@ -13,8 +12,8 @@
 #include <string_view>
 #include <thread>
 
-#include "element_types.hpp"
 #include "host_limits.hpp"
+#include "ladder.hpp"
 #include "machine.hpp"
 #include "mblas/accuracy.hpp"
 #include "mblas/mblas.hpp"
@@ -23,7 +22,7 @@
 #include "problem.hpp"
 #include "progress.hpp"
 #include "report.hpp"
-#include "scalars.hpp"
+#include "setup.hpp"
 #include "timing.hpp"
 
 namespace mblas::bench {
@@ -48,64 +47,6 @@ constexpr double kLeastSeconds = 0.1;  // of a race on the host
 /// OpenMP's threads look for work for as long after a call before they sleep.
 constexpr auto kSpinning = std::chrono::milliseconds(15);
 constexpr int kTeamPeaks = 3;
-
-template <class Args>
-std::vector<std::string> names(const Backend& backend) {
-  std::vector<std::string> list;
-  for (const Kernel<Args>& kernel : backend.kernels<Args>()) list.emplace_back(kernel.name);
-  return list;
-}
-
-std::vector<std::string> kernel_names(const Backend& backend, std::string_view op) {
-  if (op == op_name<GemmArgs>) return names<GemmArgs>(backend);
-  if (op == op_name<GeamArgs>) return names<GeamArgs>(backend);
-  if (op == op_name<TransposeArgs>) return names<TransposeArgs>(backend);
-  if (op == op_name<TransposeInplaceArgs>) return names<TransposeInplaceArgs>(backend);
-  return names<Gf256Args>(backend);
-}
-
-/// The backend, where it can run here.
-Backend& runnable(std::string_view name) {
-  Backend& backend = find_backend(name);
-  if (!backend.unavailable().empty())
-    throw Error(Status::BackendUnavailable,
-                fmt::format("backend {} cannot run here: {}", name, backend.unavailable()));
-  return backend;
-}
-
-/// What the library would use: said explicitly, so that the results can tell.
-int default_threads() {
-  for (const char* name : {"MBLAS_NUM_THREADS", "OMP_NUM_THREADS"})
-    if (const char* value = std::getenv(name); value && std::atoi(value) > 0)
-      return std::atoi(value);
-  return cpu_cores();
-}
-
-/// The entries of comma lists.
-std::vector<std::string> entries_of(const std::vector<std::string>& lists) {
-  std::vector<std::string> entries;
-  for (std::string_view rest : lists) {
-    while (!rest.empty()) {
-      const std::size_t comma = std::min(rest.find(','), rest.size());
-      if (comma > 0) entries.emplace_back(rest.substr(0, comma));
-      rest.remove_prefix(std::min(comma + 1, rest.size()));
-    }
-  }
-  return entries;
-}
-
-std::vector<Backend*> chosen_backends(const BenchOptions& options) {
-  std::vector<std::string> names = options.backends;
-  const char* environment = std::getenv("MBLAS_BACKEND");
-  if (names.empty() && environment && *environment && environment != std::string_view("auto"))
-    names = {environment};
-  std::vector<Backend*> list;
-  for (const std::string& name : entries_of(names)) list.push_back(&runnable(name));
-  if (names.empty())
-    for (Backend* backend : backends())
-      if (backend->unavailable().empty()) list.push_back(backend);
-  return list;
-}
 
 /// What is raced against: a backend or a library.
 struct Versus {
@@ -135,38 +76,11 @@ struct Subject {
   double trial_ms = 0;
 };
 
-/// The calls that a program would write. One plain product is called directly, as libraries are:
-/// tiny ones take no longer than what a test's descriptor needs to be unwrapped.
-std::vector<Call> calls_of(const Case& resolved, std::span<cases::Run> runs, Context& context) {
-  std::vector<Call> calls;
-  const auto* gemm = std::get_if<cases::GemmCase>(&resolved);
-  for (cases::Run& run : runs) {
-    if (!gemm || gemm->batch != 1 || gemm->pointers) {
-      calls.push_back([&run, &context] { run(context); });
-      continue;
-    }
-    cases::visit_gemm_types(
-        gemm->in, gemm->out,
-        [&]<class TA, class TC>(std::type_identity<TA>, std::type_identity<TC>) {
-          using S = scalar_t<TA>;
-          const auto at = run.operands();
-          calls.push_back(
-              [&context, c = *gemm, alpha = cases::scalar<S>(gemm->alpha),
-               beta = cases::scalar<S>(gemm->beta), A = static_cast<const TA*>(at[0].at()),
-               B = static_cast<const TA*>(at[1].at()), C = static_cast<TC*>(at[2].at())] {
-                mblas::gemm(context, c.layout, c.transA, c.transB, c.m, c.n, c.k, alpha, A, c.lda,
-                            B, c.ldb, beta, C, c.ldc, {c.compute});
-              });
-        });
-  }
-  return calls;
-}
-
 class Bench {
  public:
   explicit Bench(const BenchOptions& options)
       : options_(options),
-        backends_(chosen_backends(options)),
+        backends_(chosen_backends(options.backends)),
         threads_(options.threads > 0 ? options.threads : default_threads()),
         versus_(chosen_references(options, threads_)) {
     cases::Buffer::use_huge_pages(options.huge_pages);
@@ -204,6 +118,7 @@ class Bench {
       }
     }
     progress.clear();
+    if (options_.ladder) print_ladders(rows_);
     print_summary(rows_);
     write_files();
     const bool nothing_ran = std::none_of(rows_.begin(), rows_.end(),
@@ -219,7 +134,8 @@ class Bench {
     for (const auto* list : {&options_.cases, &options_.host_cases}) {
       for (const Case& c : *list) {
         for (const Backend* backend : backends_) {
-          for (std::string& name : kernel_names(*backend, cases::op_of(c))) {
+          const bool configs = options_.kernel.find(':') != options_.kernel.npos;
+          for (std::string& name : kernel_names(*backend, cases::op_of(c), configs)) {
             if (name == options_.kernel) return;
             if (std::find(known.begin(), known.end(), name) == known.end())
               known.push_back(std::move(name));
@@ -361,8 +277,11 @@ class Bench {
       row.outcome = verify(*candidate);
       const Dispatch& receipt = candidate->context->last_dispatch();
       row.kernel = receipt.kernel;
+      row.config = receipt.config;
+      row.tuned = receipt.tuned;
       row.compute = receipt.compute;
       failed_ |= !row.outcome.ok;
+      if (options_.ladder && on_device(backend)) row.launches = launches(backend, *candidate);
       find_references();
       std::vector<Timer> timers{Timer(*candidate->site, candidate->calls)};
       for (const auto& r : references_) timers.emplace_back(*r->site, r->calls);
@@ -382,6 +301,25 @@ class Bench {
       failed_ |= !(tolerated && (declined || too_large));
     }
     return row;
+  }
+
+  /// What a call of the subject launches.
+  std::vector<Launch> launches(Backend& backend, const Subject& subject) {
+    const auto queue = backend.make_queue({.device = options_.device, .own_stream = true});
+    void* const stream = stream_of(*queue);
+    if (!stream) return {};
+    Context& context = *subject.context;
+    context.set_stream(stream);
+    subject.calls.front()();
+    context.synchronize();
+    std::vector<Launch> list;
+    try {
+      list = launches_of(*queue, subject.calls.front());
+    } catch (const Error& e) {  // what cannot be captured is not described
+      if (e.status() != Status::NotSupported) throw;
+    }
+    context.set_stream(nullptr);
+    return list;
   }
 
   double max_seconds() const {

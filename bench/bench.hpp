@@ -17,6 +17,7 @@ struct BenchOptions {
   std::string kernel;                   ///< a name, `all`, or empty: the library's choice
   /// What is raced against: names of backends, cblas:PATH, onednn:PATH; each may be a comma list.
   std::vector<std::string> versus;
+  bool ladder = false;      ///< also asks what kernels take of a GPU, and prints tables of a case
   bool host = false;        ///< device backends get operands in host memory
   bool hot = false;         ///< the same operands every time, so that small ones stay in cache
   bool hot_host = false;    ///< the same for host_cases

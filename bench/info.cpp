@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,7 +12,9 @@
 #include "json.hpp"
 #include "machine.hpp"
 #include "mblas/backend.hpp"
+#include "mblas/tune.hpp"
 #include "mblas/version.hpp"
+#include "setup.hpp"
 
 namespace mblas::bench {
 namespace {
@@ -24,6 +28,7 @@ constexpr const char* kBuiltIn[] = {"openmp", "eigen", "cuda", "cublas"};
 
 struct KernelInfo {
   std::string_view op, name, note;
+  std::span<const std::string_view> configs;
 };
 
 struct BackendInfo {
@@ -34,7 +39,7 @@ struct BackendInfo {
 template <class Args>
 void add_kernels(const Backend& backend, std::vector<KernelInfo>& list) {
   for (const Kernel<Args>& kernel : backend.kernels<Args>())
-    list.push_back({op_name<Args>, kernel.name, kernel.note});
+    list.push_back({op_name<Args>, kernel.name, kernel.note, kernel.configs});
 }
 
 BackendInfo describe(Backend& backend) {
@@ -61,16 +66,81 @@ std::vector<BackendInfo> all_backends() {
   return all;
 }
 
+/// What the tune file has for a device.
+struct TunedDevice {
+  std::string backend, device;
+  int entries = 0;
+  int unknown = 0;    ///< of those: naming kernels or configurations that are not here
+  bool here = false;  ///< the device is the present one
+};
+
+std::vector<TunedDevice> tuned_devices() {
+  std::vector<TunedDevice> all;
+  for (const TuneEntry& e : tune_file().entries) {
+    auto known = std::ranges::find_if(
+        all, [&](const TunedDevice& d) { return d.backend == e.backend && d.device == e.device; });
+    if (known == all.end()) {
+      known = all.insert(all.end(), {e.backend, e.device});
+      for (Backend* backend : backends())
+        if (backend->name() == e.backend && backend->unavailable().empty())
+          known->here = backend->make_queue({})->device().name == e.device;
+    }
+    ++known->entries;
+    const std::string name = e.config.empty() ? e.kernel : e.kernel + ":" + e.config;
+    for (const Backend* backend : backends())
+      if (backend->name() == e.backend)
+        known->unknown += std::ranges::count(kernel_names(*backend, e.operation, true), name) == 0;
+  }
+  return all;
+}
+
+std::string tune_json() {
+  const TuneFile& file = tune_file();
+  std::vector<std::string> devices;
+  for (const TunedDevice& d : tuned_devices())
+    devices.push_back(JsonObject()
+                          .add("backend", d.backend)
+                          .add("device", d.device)
+                          .add("entries", d.entries)
+                          .add("unknown", d.unknown)
+                          .add("here", d.here)
+                          .text());
+  return JsonObject()
+      .add("path", file.path)
+      .add("problem", file.problem)
+      .raw("devices", json_array(devices, 4))
+      .text(2);
+}
+
+void print_tune() {
+  const TuneFile& file = tune_file();
+  fmt::print("\nTune file\n");
+  if (file.path.empty())
+    fmt::print("  none; the default is {}\n", tune_file_path());
+  else if (!file.problem.empty())
+    fmt::print("  {} is ignored: {}\n", file.path, file.problem);
+  else
+    fmt::print("  {}\n", file.path);
+  for (const TunedDevice& d : tuned_devices())
+    fmt::print("  {:<8} {}: {} entries{}{}\n", d.backend, d.device, d.entries,
+               d.here ? "" : "; not this device",
+               d.unknown ? fmt::format("; {} name what is not here", d.unknown) : "");
+}
+
 void print_json(const std::vector<BackendInfo>& all) {
   std::vector<std::string> listed;
   for (const BackendInfo& backend : all) {
     std::vector<std::string> kernels;
-    for (const KernelInfo& kernel : backend.kernels)
+    for (const KernelInfo& kernel : backend.kernels) {
+      std::vector<std::string> configs;
+      for (const std::string_view config : kernel.configs) configs.push_back(json_string(config));
       kernels.push_back(JsonObject()
                             .add("op", kernel.op)
                             .add("name", kernel.name)
                             .add("note", kernel.note)
+                            .raw("configs", fmt::format("[{}]", fmt::join(configs, ", ")))
                             .text());
+    }
     listed.push_back(JsonObject()
                          .add("name", backend.name)
                          .add("available", backend.unavailable.empty())
@@ -89,6 +159,7 @@ void print_json(const std::vector<BackendInfo>& all) {
                          .add("cpu", cpu_model())
                          .add("cores", cpu_cores())
                          .raw("backends", json_array(listed, 2))
+                         .raw("tune_file", tune_json())
                          .raw("environment", environment.text())
                          .text(0));
 }
@@ -103,7 +174,10 @@ void print_text(const std::vector<BackendInfo>& all) {
   fmt::print("\nKernels, best first\n");
   for (const BackendInfo& backend : all)
     for (const KernelInfo& kernel : backend.kernels)
-      fmt::print("  {:<8} {:<18} {:<14} {}\n", backend.name, kernel.op, kernel.name, kernel.note);
+      fmt::print(
+          "  {:<8} {:<18} {:<14} {}{}\n", backend.name, kernel.op, kernel.name, kernel.note,
+          kernel.configs.empty() ? "" : fmt::format(" ({} configurations)", kernel.configs.size()));
+  print_tune();
   fmt::print("\nEnvironment\n");
   bool any = false;
   for (const char* name : kVariables) {

@@ -99,6 +99,8 @@ std::string row_json(const Row& row) {
   else
     json.add("batch", 1);
   json.add("backend", row.backend).add("kernel", row.kernel);
+  if (!row.config.empty()) json.add("config", row.config);
+  if (row.tuned) json.add("tuned", true);
   json.add("operands", row.host_operands ? "host" : "native").add("hot", row.hot);
   if (row.threads > 0) json.add("threads", row.threads);
   if (!row.skipped.empty()) return json.add("skipped", row.skipped).text();
@@ -125,6 +127,18 @@ std::string row_json(const Row& row) {
                         .add("raced", peer.raced)
                         .text());
   json.raw("peers", fmt::format("[{}]", fmt::join(peers, ", ")));
+  if (!row.launches.empty()) {
+    std::vector<std::string> launches;
+    for (const Launch& launch : row.launches)
+      launches.push_back(JsonObject()
+                             .raw("grid", fmt::format("[{}]", fmt::join(launch.grid, ", ")))
+                             .raw("block", fmt::format("[{}]", fmt::join(launch.block, ", ")))
+                             .add("registers", launch.registers)
+                             .add("shared_bytes", launch.shared_bytes)
+                             .add("occupancy", launch.occupancy)
+                             .text());
+    json.raw("launches", fmt::format("[{}]", fmt::join(launches, ", ")));
+  }
   if (row.peak_gflops > 0)
     json.add("peak_gflops", row.peak_gflops).add("peak_ratio", row.peak_ratio());
   json.add("copy_ratio", row.gbps / row.copy_gbps)
@@ -207,7 +221,8 @@ std::string peers_text(const Row& row) {
 }  // namespace
 
 void print_row(const Row& row) {
-  fmt::print("{:<44} {:<8} {:<12} ", label(row.description), row.backend, row.kernel);
+  fmt::print("{:<44} {:<8} {:<12} ", label(row.description), row.backend,
+             row.config.empty() ? row.kernel : fmt::format("{}:{}", row.kernel, row.config));
   if (!row.skipped.empty()) {
     fmt::print("{}\n", row.skipped);
   } else {

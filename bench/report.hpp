@@ -9,6 +9,7 @@
 
 #include "case.hpp"
 #include "compare.hpp"
+#include "mblas/launches.hpp"
 
 namespace mblas::bench {
 
@@ -23,6 +24,8 @@ struct Reference {
 struct Row {
   cases::Case description;
   std::string backend, kernel;
+  std::string config;                  ///< of the kernel, where one was forced or tuned
+  bool tuned = false;                  ///< kernel and configuration are the tune file's
   bool host_operands = false;          ///< a device backend was given host memory
   std::string skipped;                 ///< why it was not run; the rest is then meaningless
   Compute compute = Compute::Default;  ///< what was used
@@ -36,6 +39,7 @@ struct Row {
   bool hot = false;        ///< the same operands every time
   std::optional<Reference> reference;  ///< the fastest of the peers
   std::vector<Reference> peers;        ///< everything that was raced against
+  std::vector<Launch> launches;        ///< of a call on a GPU, where asked for
   cases::Outcome outcome;
 
   double ratio() const { return reference ? reference->ms / ms : 0; }

@@ -19,7 +19,9 @@ struct Suite {
   std::vector<std::string_view> lines;  ///< commands, each standing for one or more cases
   /// In their place on host backends, which are fit for other sizes; empty: the same.
   std::vector<std::string_view> host_lines = {};
-  bool hot_host = false;  ///< host_lines run on the same operands every time
+  bool hot_host = false;         ///< host_lines run on the same operands every time
+  bool ladder = false;           ///< what --ladder is where it is not given
+  std::string_view versus = {};  ///< likewise --vs, where that can run here
 };
 
 std::span<const Suite> suites();

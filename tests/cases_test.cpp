@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "oracle.hpp"
 #include "problem.hpp"
 #include "support.hpp"
 #include "sweep_cases.hpp"
@@ -184,6 +185,31 @@ TEST(Cases, TheCommandOfACaseMakesTheCaseAgain) {
       for (const Case& c : sampled_cases(op, types, 10))
         EXPECT_EQ(cases::command(c).substr(0, op.size() + 1), std::string(op) + " ");
   EXPECT_THROW(cases::make_case("gamm"), std::invalid_argument);
+}
+
+TEST(Operands, FormulasAreOfTheMatricesAfterOp) {
+  for (const Layout layout : {Layout::RowMajor, Layout::ColMajor}) {
+    for (const Op op : {Op::NoTrans, Op::Trans}) {
+      const cases::GemmCase c = cases::resolve({.in = DType::f64,
+                                                .out = DType::f64,
+                                                .layout = layout,
+                                                .transA = op,
+                                                .transB = op,
+                                                .m = 5,
+                                                .n = 6,
+                                                .k = 7,
+                                                .data = cases::Data::Formulas});
+      const auto problem = cases::prepare(c);
+      const auto operands = problem->operands();
+      const auto A = cases::view_of<double>(operands[0].at(0), layout, op, c.lda);
+      const auto B = cases::view_of<double>(operands[1].at(0), layout, op, c.ldb);
+      EXPECT_EQ(A.at(0, 0), 1);
+      EXPECT_EQ(A.at(4, 6), (4 - 0.1 * 6 + 1) / 11);
+      EXPECT_EQ(A.at(3, 0), 1);
+      EXPECT_EQ(B.at(6, 5), (5 - 0.2 * 6 + 1) * 12 / (36 + 25 + 1));
+      EXPECT_EQ(B.at(0, 2), 3 * 3 / 5.0);
+    }
+  }
 }
 
 }  // namespace

@@ -47,8 +47,11 @@ Finished run_program(const std::vector<std::string>& command,
   std::vector<std::string> variables;
   for (char** v = environ; *v; ++v) {
     const std::string_view text = *v;
-    if (!text.starts_with("MBLAS_") && !text.starts_with("OMP_")) variables.emplace_back(text);
+    if (!text.starts_with("MBLAS_") && !text.starts_with("OMP_") &&
+        !environment.contains(std::string(text.substr(0, text.find('=')))))
+      variables.emplace_back(text);
   }
+  if (!environment.contains("MBLAS_TUNE_FILE")) variables.emplace_back("MBLAS_TUNE_FILE=off");
   for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
   const auto pointers = [](std::vector<std::string> const& texts) {
     std::vector<char*> list;

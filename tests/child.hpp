@@ -12,7 +12,8 @@ struct Finished {
   std::string out, err;
 };
 
-/// Runs a program with the variables of `environment` and without any other MBLAS_ or OMP_ one.
+/// Runs a program with the variables of `environment` and without any other MBLAS_ or OMP_ one;
+/// where those do not say otherwise, without a tune file.
 Finished run_program(const std::vector<std::string>& command,
                      const std::map<std::string, std::string>& environment, int seconds = 60);
 

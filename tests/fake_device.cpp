@@ -203,9 +203,10 @@ const char* declines(const Args& args, const DeviceInfo& device) {
 }
 
 constexpr std::size_t kWorkspace = 512;  // asked for so that its place is tested too
+constexpr std::string_view kConfigs[] = {"narrow", "wide"};  // "wide" asks for more
 template <class Args>
-std::size_t workspace(const Args&, const DeviceInfo&) {
-  return kWorkspace;
+std::size_t workspace(const Args& args, const DeviceInfo&) {
+  return args.config == 1 ? 4 * kWorkspace : kWorkspace;
 }
 
 template <class Args>
@@ -218,19 +219,20 @@ void run(const Args& args, Queue& queue) {
                        "a kernel's operand");
   });
   FakeQueue::check(queue.workspace.data(), std::int64_t(queue.workspace.size()), true, "workspace");
-  if (queue.workspace.size() < kWorkspace) fake_device().misuse("the workspace is too small");
+  if (queue.workspace.size() < workspace(args, queue.device()))
+    fake_device().misuse("the workspace is too small");
   const auto kept = std::make_shared<Kept<Args>>(args);
   const auto memory = queue.workspace;
   static_cast<FakeQueue&>(queue).issue([kept, memory] {
-    std::memset(memory.data(), 0x5a, kWorkspace);
+    std::memset(memory.data(), 0x5a, memory.size());
     Queue host{DeviceInfo{}};
     host_kernel<Args>().run(kept->args(), host);
   });
 }
 
 template <class Args>
-constexpr Kernel<Args> kTable[] = {
-    {"fake", "the host's plain loops", declines<Args>, workspace<Args>, run<Args>}};
+constexpr Kernel<Args> kTable[] = {{"fake", "the host's plain loops", declines<Args>,
+                                    workspace<Args>, run<Args>, nullptr, kConfigs}};
 
 class FakeBackend final : public Backend {
  public:

@@ -45,8 +45,10 @@ void report(std::string_view what, F&& f) {
   try {
     f();
     const Dispatch& d = default_context().last_dispatch();
-    std::printf("%s: ok %s/%s %s\n", std::string(what).c_str(), std::string(d.backend).c_str(),
-                std::string(d.kernel).c_str(), std::string(name_of(d.compute)).c_str());
+    std::string kernel(d.kernel);
+    if (!d.config.empty()) kernel.append(":").append(d.config);
+    std::printf("%s: ok %s/%s %s%s\n", std::string(what).c_str(), std::string(d.backend).c_str(),
+                kernel.c_str(), std::string(name_of(d.compute)).c_str(), d.tuned ? " tuned" : "");
   } catch (const Error& e) {
     std::printf("%s: %s: %s\n", std::string(what).c_str(), std::string(name_of(e.status())).c_str(),
                 e.what());

@@ -1,7 +1,9 @@
 // Every row of every table of every backend, on every type, against the oracle. Rows come from the
 // tables; nothing here knows a kernel's name. Compiled once for host and once for device backends.
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,7 @@ struct Row {
   std::string_view op;
   Backend* backend;
   std::string_view kernel;
+  std::span<const std::string_view> configs;
   bool on_device;
   Types types;
 };
@@ -39,9 +42,10 @@ void add_rows(std::vector<Row>& rows) {
     if (backend->memory() != kMemory) continue;
     for (const Kernel<Args>& kernel : backend->kernels<Args>())
       for (const Types& types : types_of(op_name<Args>)) {
-        rows.push_back({op_name<Args>, backend, kernel.name, kMemory == Memory::Device, types});
+        rows.push_back({op_name<Args>, backend, kernel.name, kernel.configs,
+                        kMemory == Memory::Device, types});
         if (kMemory == Memory::Device)
-          rows.push_back({op_name<Args>, backend, kernel.name, false, types});
+          rows.push_back({op_name<Args>, backend, kernel.name, kernel.configs, false, types});
       }
   }
 }
@@ -56,21 +60,34 @@ std::vector<Row> all_rows() {
   return rows;
 }
 
+/// Those with configurations, on the side of the backend's memory.
+std::vector<Row> tunable_rows() {
+  std::vector<Row> rows = all_rows();
+  std::erase_if(rows, [](const Row& row) {
+    return row.configs.empty() || row.on_device != (kMemory == Memory::Device);
+  });
+  return rows;
+}
+
 /// A context that uses this row and no other, and a queue for operands.
 struct Place {
   Context context;
   std::unique_ptr<Queue> queue;
 
-  explicit Place(const Row& row) : context(row.backend->name()) {
-    context.set_kernel(forced(row));
+  explicit Place(const Row& row, std::string_view config = {}) : context(row.backend->name()) {
+    context.set_kernel(forced(row, config));
     if (row.on_device) queue = row.backend->make_queue({});
   }
   /// Staged in-place transposes go through the kernels of the transpose out of place.
   static bool forces(const Row& row) {
     return row.op != op_name<TransposeInplaceArgs> || kMemory == Memory::Host || row.on_device;
   }
-  static std::string forced(const Row& row) {
-    return forces(row) ? std::string(row.op) + "=" + std::string(row.kernel) : "";
+  static std::string forced(const Row& row, std::string_view config) {
+    if (!forces(row)) return "";
+    std::string text(row.op);
+    text.append("=").append(row.kernel);
+    if (!config.empty()) text.append(":").append(config);
+    return text;
   }
 };
 
@@ -113,6 +130,10 @@ class Sweep : public ::testing::TestWithParam<Row> {
   }
 };
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Sweep);
+
+/// The rows that can be tuned.
+class Configurations : public ::testing::TestWithParam<Row> {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Configurations);
 
 cases::Case resized(cases::Case c, std::int64_t m, std::int64_t n, std::int64_t k) {
   std::visit(
@@ -161,6 +182,36 @@ TEST_P(Sweep, Large) {
   run(list);
 }
 
+// Every configuration of a row that can be tuned, on a small square, an odd shape and a long k.
+TEST_P(Configurations, EachOne) {
+  const Row& row = GetParam();
+  if (const std::string& reason = row.backend->unavailable(); !reason.empty())
+    GTEST_SKIP() << reason;
+  constexpr std::int64_t kShapes[][3] = {{64, 64, 64}, {259, 131, 77}, {70, 133, 30016}};
+  std::vector<bool> ran(row.configs.size());
+  for (const auto& [m, n, k] : kShapes) {
+    const auto problem = cases::prepare(packed(resized(large_case(row.op, row.types), m, n, k)), 0);
+    for (std::size_t i = 0; i < row.configs.size(); ++i) {
+      Place place(row, row.configs[i]);
+      cases::Run run(*problem, place.queue.get());
+      try {
+        run(place.context);
+      } catch (const Error& e) {
+        ASSERT_EQ(e.status(), Status::NotSupported) << row.configs[i] << ": " << e.what();
+        continue;
+      }
+      ran[i] = true;
+      EXPECT_EQ(place.context.last_dispatch().config, row.configs[i]);
+      const cases::Outcome outcome = run.verify();
+      ASSERT_TRUE(outcome.ok) << row.configs[i] << ": " << outcome.message << "\n"
+                              << cases::command(problem->description());
+    }
+  }
+  const auto count = std::ranges::count(ran, true);
+  RecordProperty("ran", int(count));
+  if (count == 0) GTEST_SKIP() << "declined";
+}
+
 // The promise of the library's own backends: the same bits, whatever the number of threads, in
 // every context and every time.
 TEST_P(Sweep, SameBits) {
@@ -207,6 +258,8 @@ TEST_P(Sweep, SameBits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, Sweep, ::testing::ValuesIn(all_rows()),
+                         ::testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(Rows, Configurations, ::testing::ValuesIn(tunable_rows()),
                          ::testing::PrintToStringParamName());
 
 /// Does the row run a small case of its type, square or not, vector-shaped or deep, or one of a

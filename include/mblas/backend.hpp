@@ -56,6 +56,7 @@ struct GemmArgs {
   Input A, B;
   Output C;
   std::int64_t batch = 1;
+  int config = -1;  ///< which of Kernel::configs; -1: the kernel's own choice
 };
 
 /// C = alpha op(A) + beta op(B), all m×n after op. A scalar of zero: its operand is null and not
@@ -68,6 +69,7 @@ struct GeamArgs {
   Input A, B;
   Output C;
   std::int64_t batch = 1;
+  int config = -1;  ///< which of Kernel::configs; -1: the kernel's own choice
 };
 
 /// B (n×m) = Aᵀ, A m×n, elements of `type` (b1 … b16) moved as bytes.
@@ -77,6 +79,7 @@ struct TransposeArgs {
   Input A;
   Output B;
   std::int64_t batch = 1;
+  int config = -1;  ///< which of Kernel::configs; -1: the kernel's own choice
 };
 
 /// The m×n matrix of leading dimension `lda` at A becomes its n×m transpose of leading dimension
@@ -88,6 +91,7 @@ struct TransposeInplaceArgs {
   Output A;  ///< A.ld is lda
   std::int64_t ldb = 0;
   std::int64_t batch = 1;
+  int config = -1;  ///< which of Kernel::configs; -1: the kernel's own choice
 };
 
 /// C = A B, or C = C + A B where `accumulate`, over GF(2^8) modulo `poly`. Bytes. `pointers`, where
@@ -98,6 +102,7 @@ struct Gf256Args {
   Output C;
   bool accumulate = false;
   unsigned poly = 0x11D;
+  int config = -1;  ///< which of Kernel::configs; -1: the kernel's own choice
 };
 
 /// Elements between rows and columns of op(X), X stored row-major with leading dimension ld.
@@ -188,6 +193,10 @@ struct Kernel {
   /// Of a host backend's first row, or null: computes a call that is so small that a queue and
   /// threads would cost more than it does, or returns false with nothing written.
   bool (*immediate)(const Args&) = nullptr;
+  /// Names of the configurations that Args::config numbers, for kernels that can be tuned: letters,
+  /// digits and underscores. declines() says where one cannot do a call; workspace() and run() obey
+  /// it.
+  std::span<const std::string_view> configs = {};
 };
 
 /// How to make a queue.

@@ -25,6 +25,8 @@ struct Dispatch {
   std::string_view operation;  ///< gemm, geam, transpose, transpose_inplace, gf256
   std::string_view backend;    ///< empty: a quick return, nothing had to be computed
   std::string_view kernel;
+  std::string_view config;  ///< of the kernel, where one was forced or tuned; empty: its own choice
+  bool tuned = false;       ///< kernel and configuration are the tune file's
   Compute compute = Compute::Default;
   std::size_t workspace_bytes = 0;  ///< of the kernel, and of the staging where `staged_blocks` > 0
   std::int64_t staged_blocks = 0;   ///< blocks in which host operands went through the device
@@ -56,7 +58,8 @@ class MBLAS_EXPORT Context {
   /// region.
   void set_num_threads(int threads);
   /// Forces kernels by name: `gemm=shared,transpose=naive`; an empty string: the library's choice.
-  /// A forced kernel that declines a call is an error that quotes its reason.
+  /// `gemm=simt:64x64` also forces one of the kernel's configurations. A forced kernel that
+  /// declines a call is an error that quotes its reason.
   void set_kernel(std::string_view spec);
   /// The mode of calls that leave GemmOptions::compute at Default.
   void set_compute(Compute compute);

@@ -8,6 +8,8 @@
 #include "mblas/geam.hpp"
 #include "mblas/gemm.hpp"
 #include "mblas/gf256.hpp"
+#include "mblas/launches.hpp"
 #include "mblas/transpose.hpp"
+#include "mblas/tune.hpp"
 #include "mblas/types.hpp"
 #include "mblas/version.hpp"

@@ -16,7 +16,8 @@ template <class Args>
 void begin(Context::Impl& context) {
   Dispatch& receipt = context.receipt;
   receipt.operation = op_name<Args>;
-  receipt.backend = receipt.kernel = {};
+  receipt.backend = receipt.kernel = receipt.config = {};
+  receipt.tuned = false;
   receipt.compute = Compute::Default;
   receipt.workspace_bytes = 0;
   receipt.staged_blocks = 0;

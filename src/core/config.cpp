@@ -26,21 +26,36 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
-template <class Args>
-void collect_names(std::vector<std::string>& names) {
+/// Calls f for every kernel of the operation in any backend.
+template <class Args, class F>
+void for_each_kernel_of(F&& f) {
   for (const Backend* backend : backends())
-    for (const Kernel<Args>& kernel : backend->kernels<Args>()) names.emplace_back(kernel.name);
+    for (const Kernel<Args>& kernel : backend->kernels<Args>()) f(kernel);
+}
+template <class F>
+void for_each_kernel(std::string_view operation, F&& f) {
+  if (operation == op_name<GemmArgs>) for_each_kernel_of<GemmArgs>(f);
+  if (operation == op_name<GeamArgs>) for_each_kernel_of<GeamArgs>(f);
+  if (operation == op_name<TransposeArgs>) for_each_kernel_of<TransposeArgs>(f);
+  if (operation == op_name<TransposeInplaceArgs>) for_each_kernel_of<TransposeInplaceArgs>(f);
+  if (operation == op_name<Gf256Args>) for_each_kernel_of<Gf256Args>(f);
 }
 
 std::vector<std::string> kernel_names(std::string_view operation) {
   std::vector<std::string> names;
-  if (operation == op_name<GemmArgs>) collect_names<GemmArgs>(names);
-  if (operation == op_name<GeamArgs>) collect_names<GeamArgs>(names);
-  if (operation == op_name<TransposeArgs>) collect_names<TransposeArgs>(names);
-  if (operation == op_name<TransposeInplaceArgs>) collect_names<TransposeInplaceArgs>(names);
-  if (operation == op_name<Gf256Args>) collect_names<Gf256Args>(names);
+  for_each_kernel(operation, [&](const auto& kernel) { names.emplace_back(kernel.name); });
   std::ranges::sort(names);
   names.erase(std::ranges::unique(names).begin(), names.end());
+  return names;
+}
+
+/// Of all kernels of that name, in the kernels' order.
+std::vector<std::string> config_names(std::string_view operation, std::string_view name) {
+  std::vector<std::string> names;
+  for_each_kernel(operation, [&](const auto& kernel) {
+    if (kernel.name == name)
+      names.insert(names.end(), kernel.configs.begin(), kernel.configs.end());
+  });
   return names;
 }
 
@@ -106,13 +121,25 @@ KernelChoice parse_kernels(std::string_view spec, std::string_view setting) {
       throw Error(Status::UnknownName, std::string(setting) + ": " + quoted(part) +
                                            " is not OPERATION=KERNEL with an operation of " +
                                            join(kOperations));
-    const std::string_view kernel = part.substr(equals + 1);
+    const std::string_view forced = part.substr(equals + 1);
+    const std::size_t colon = forced.find(':');
+    const std::string_view kernel = forced.substr(0, colon);
     const auto names = kernel_names(operation);
     if (std::ranges::find(names, kernel) == names.end())
       throw Error(Status::UnknownName, std::string(setting) + ": no kernel of " +
                                            std::string(operation) + " is called " + quoted(kernel) +
                                            "; there are: " + join(names));
-    choice[std::size_t(found - kOperations.begin())] = kernel;
+    std::string config;
+    if (colon != forced.npos) {
+      config = forced.substr(colon + 1);
+      const auto configs = config_names(operation, kernel);
+      if (std::ranges::find(configs, config) == configs.end())
+        throw Error(Status::UnknownName,
+                    std::string(setting) + ": kernel " + std::string(kernel) +
+                        " has no configuration " + quoted(config) +
+                        "; there are: " + (configs.empty() ? "none" : join(configs)));
+    }
+    choice[std::size_t(found - kOperations.begin())] = {std::string(kernel), config};
   }
   return choice;
 }
@@ -159,6 +186,7 @@ const Environment& environment() {
     read("MBLAS_BACKEND", [&](auto value, auto) { env.backend = value; });
     read("MBLAS_KERNEL", [&](auto value, auto) { env.kernel = value; });
     read("MBLAS_VERIFY", [&](auto value, auto) { env.verify = value; });
+    read("MBLAS_TUNE_FILE", [&](auto value, auto) { env.tune_file = value; });
     read("MBLAS_COMPUTE", [&](auto value, auto name) { env.compute = parse_compute(value, name); });
     read("MBLAS_NUM_THREADS",
          [&](auto value, auto name) { env.num_threads = parse_int(value, 1, 1 << 20, name); });

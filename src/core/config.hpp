@@ -29,8 +29,14 @@ struct BackendChoice {
 };
 BackendChoice parse_backends(std::string_view names, std::string_view setting);
 
+/// A kernel by name, and one of its configurations or, where that is empty, the kernel's own
+/// choice.
+struct ForcedKernel {
+  std::string kernel, config;
+  bool empty() const { return kernel.empty(); }
+};
 /// A forced kernel for each operation; empty: none.
-using KernelChoice = std::array<std::string, kOperations.size()>;
+using KernelChoice = std::array<ForcedKernel, kOperations.size()>;
 KernelChoice parse_kernels(std::string_view spec, std::string_view setting);
 
 struct VerifyChoice {
@@ -42,10 +48,12 @@ VerifyChoice parse_verify(std::string_view spec, std::string_view setting);
 Compute parse_compute(std::string_view name, std::string_view setting);
 
 struct Environment {
-  std::string backend = "auto", kernel, verify;
+  std::string backend = "auto", kernel, verify, tune_file;
   Compute compute = Compute::Default;
   int num_threads = 0, device = 0, verbose = 0;
 };
+/// The value of MBLAS_TUNE_FILE that stands for none at all.
+inline constexpr std::string_view kNoTuneFile = "off";
 /// Reads every MBLAS_ variable once, at the first call. A malformed value is an Error at each call.
 const Environment& environment();
 

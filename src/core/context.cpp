@@ -6,6 +6,7 @@
 
 #include "core/context_impl.hpp"
 #include "core/location.hpp"
+#include "core/tune.hpp"
 #include "cpu/parallel.hpp"
 #include "mblas/version.hpp"
 
@@ -60,6 +61,7 @@ Context::Impl::Impl() {
   compute = env.compute;
   device = env.device;
   verbose = env.verbose;
+  tuned = tune_table();
 }
 
 Slot& Context::Impl::slot(Backend& backend) {
@@ -134,7 +136,10 @@ void Context::set_num_threads(int threads) {
   impl_->num_threads = threads;
 }
 
-void Context::set_kernel(std::string_view spec) { impl_->kernels = parse_kernels(spec, "kernel"); }
+void Context::set_kernel(std::string_view spec) {
+  impl_->kernels = parse_kernels(spec, "kernel");
+  impl_->immediate = {};
+}
 void Context::set_compute(Compute compute) { impl_->compute = compute; }
 void Context::set_workspace_limit(std::size_t bytes) { impl_->workspace_limit = bytes; }
 
@@ -146,13 +151,17 @@ void Context::set_workspace(void* p, std::size_t bytes) {
   impl_->user_workspace_bytes = bytes;
 }
 
-void Context::set_verify(std::string_view spec) { impl_->verify = parse_verify(spec, "verify"); }
+void Context::set_verify(std::string_view spec) {
+  impl_->verify = parse_verify(spec, "verify");
+  impl_->immediate = {};
+}
 
 void Context::set_verbose(int level) {
   if (level < 0 || level > 2)
     throw Error(Status::InvalidArgument,
                 "set_verbose: level " + std::to_string(level) + " is not 0, 1 or 2");
   impl_->verbose = level;
+  impl_->immediate = {};
 }
 
 const Dispatch& Context::last_dispatch() const { return impl_->receipt; }

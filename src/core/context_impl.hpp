@@ -51,16 +51,21 @@ struct Slot {
   Slot(Backend* b, std::unique_ptr<Queue> q) : backend(b), queue(std::move(q)), workspace(*queue) {}
 };
 
+class TuneTable;
+struct TuneEntry;
+
 /// A backend's first row, where that computes small calls at once.
 struct ImmediateRow {
-  std::string_view backend, kernel;
+  Backend* backend = nullptr;
+  std::string_view kernel;
   bool (*run)(const GemmArgs&) = nullptr;  // null: there is none
+  bool tuned = false;                      // the tune file has entries of the backend
   bool known = false;
 };
 
 struct Context::Impl {
   BackendChoice backends;
-  ImmediateRow immediate;  // of the first of the backends, once it is known
+  ImmediateRow immediate;  // of the first of the backends; forgotten when a setting changes
   KernelChoice kernels;
   VerifyChoice verify;
   Compute compute = Compute::Default;
@@ -74,6 +79,8 @@ struct Context::Impl {
   Dispatch receipt;
   std::string last_error;
   std::uint64_t verify_calls = 0;
+  const TuneTable* tuned = nullptr;  // null: no tune file
+  TuneEntry* tune_record = nullptr;  // where calls leave their description; null: nowhere
   bool verifying = false;  // inside a verification: its own calls are neither verified nor logged
 
   Impl();

@@ -178,9 +178,9 @@ void run_in_place(Context::Impl& context, Slot& slot, const Args& args, bool upl
     }
   queue.workspace = {memory ? memory + extra : nullptr, selected.workspace};
   context.receipt.backend = slot.backend->name();
-  context.receipt.kernel = selected.kernel->name;
+  selected.report(context.receipt);
   context.receipt.workspace_bytes = selected.workspace + extra;
-  selected.kernel->run(local, queue);
+  selected.run(local, queue);
   done = true;
 }
 

@@ -1,7 +1,10 @@
 #include "core/log.hpp"
 
+#include <atomic>
 #include <charconv>
 #include <cstdio>
+
+#include "core/tune.hpp"
 
 namespace mblas {
 namespace {
@@ -102,14 +105,30 @@ std::string replay(const Gf256Args& g) {
   return line.number("--poly", g.poly).text;
 }
 
+namespace {
+/// Once a process: what is wrong with its tune file.
+void log_tune_file(std::string& text) {
+  static std::atomic_flag said;
+  const TuneFile& file = tune_file();
+  const bool foreign = tune_table() && tune_table()->foreign();
+  if ((file.problem.empty() && !foreign) || said.test_and_set()) return;
+  text.append("# tune file ").append(file.path).append(" is ignored: ");
+  text.append(foreign ? "it is of another device" : file.problem).append("\n");
+}
+}  // namespace
+
 template <class Args>
 void log_call(const Context::Impl& context, const Args& args, double milliseconds) {
   const Dispatch& r = context.receipt;
-  Line line{"mblas bench " + replay(args)};
+  Line line;
+  log_tune_file(line.text);
+  line.text += "mblas bench " + replay(args);
   line.word("--backend", r.backend).word("--kernel", r.kernel);
+  if (!r.config.empty()) line.text.append(":").append(r.config);
   if (r.staged_blocks > 0) line.text += " --host";
   char tail[64];
-  std::snprintf(tail, sizeof tail, "  # %.4f ms, workspace %zu\n", milliseconds, r.workspace_bytes);
+  std::snprintf(tail, sizeof tail, "  # %.4f ms, workspace %zu%s\n", milliseconds,
+                r.workspace_bytes, r.tuned ? ", tuned" : "");
   line.text += tail;
   if (context.verbose > 1)
     for (const Decline& d : r.declined)

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
+
+#include "cpu/isa.hpp"
 
 namespace mblas {
 
@@ -21,6 +24,21 @@ HostMemory host_memory() {
     std::fclose(f);
   }
   return memory;
+}
+
+const std::string& host_name() {
+  static const std::string name = [] {
+    std::string model = "CPU";
+    std::ifstream file("/proc/cpuinfo");
+    for (std::string line; std::getline(file, line);) {
+      if (!line.starts_with("model name")) continue;
+      if (const std::size_t colon = line.find(": "); colon != line.npos)
+        model = line.substr(colon + 2);
+      break;
+    }
+    return model + ", " + cpu::isa().title;
+  }();
+  return name;
 }
 
 }  // namespace mblas

@@ -76,7 +76,7 @@ std::string Backend::describe() { return std::string(name()); }
 
 std::unique_ptr<Queue> Backend::make_queue(const QueueOptions& options) {
   DeviceInfo info;
-  info.name = "host";
+  info.name = host_name();
   info.memory = memory();
   info.ordinal = options.device;
   info.memory_bytes = host_memory().total;

@@ -412,8 +412,8 @@ bool stage_blocks(Context::Impl& context, Slot& slot, const Args& args) {
       if (!selected.kernel)
         throw Error(Status::Internal, "a kernel took a block's shape and then declined it");
       lane.queue->workspace = {next, workspace};
-      selected.kernel->run(call, *lane.queue);
-      context.receipt.kernel = selected.kernel->name;
+      selected.run(call, *lane.queue);
+      selected.report(context.receipt);
       if (parts[2].store)
         transfer(*lane.queue, parts[2], block.b, block.bn, at[2], CopyKind::DeviceToHost);
       ++blocks;
@@ -498,8 +498,8 @@ bool stage_inplace(Context::Impl& context, Slot& slot, const TransposeInplaceArg
     set_operand(call.A, at, from);
     set_operand(call.B, turned, to);
     queue.workspace = {memory + bytes, workspace};
-    selected.kernel->run(call, queue);
-    context.receipt.kernel = selected.kernel->name;
+    selected.run(call, queue);
+    selected.report(context.receipt);
     ++blocks;
     return turned;
   };

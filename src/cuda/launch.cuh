@@ -21,6 +21,14 @@ const char* declines_nothing(const Args&, const DeviceInfo&) {
   return nullptr;
 }
 
+/// Whether code that was compiled for compute capability 9.0 and up is what runs: only that for
+/// exactly the device's own is sure to.
+inline bool runs_clusters(const DeviceInfo& device) {
+  const auto compiled = compiled_capabilities();
+  return device.capability >= 90 &&
+         std::find(compiled.begin(), compiled.end(), device.capability) != compiled.end();
+}
+
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Launches on the queue's device and stream. Grids hold 2^31 - 1 blocks: kernels stride over the

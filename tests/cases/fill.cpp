@@ -47,6 +47,7 @@ T real_element(Data data, Random& random) {
   };
   switch (data) {
     case Data::Uniform:
+    case Data::Formulas:
       break;
     case Data::Positive:
       return make(1 - random.unit());

@@ -21,6 +21,7 @@ class GemmProblem final : public Problem {
       Buffer& buffer = operands_.emplace_back(shape, c.offset);
       const bool read = !((operand == 2 ? c.beta : c.alpha) == Scalar{});
       if (read || !c.nan_unread) fill(buffer, c.data, c.seed, operand);
+      if (read && c.data == Data::Formulas && operand < 2) fill_by_formula(buffer, operand);
       ++operand;
     }
     expect(full_up_to);
@@ -52,6 +53,24 @@ class GemmProblem final : public Problem {
   static std::span<T* const> typed(const Placed& operand) {
     const std::span<void* const> pointers = operand.pointers();
     return {reinterpret_cast<T* const*>(pointers.data()), pointers.size()};
+  }
+
+  void fill_by_formula(Buffer& buffer, int operand) const {
+    if constexpr (std::is_floating_point_v<TA>) {
+      const Shape& s = buffer.shape();
+      // Lines are rows of op(X), or its columns.
+      const bool rows =
+          is_transposed(operand == 0 ? c_.transA : c_.transB) == (c_.layout == Layout::ColMajor);
+      for (std::int64_t line = 0; line < s.stored() * s.lines; ++line) {
+        auto* to = static_cast<TA*>(buffer.line(line / s.lines, line % s.lines));
+        for (std::int64_t x = 0; x < s.length; ++x) {
+          const auto along = double(x), across = double(line % s.lines);
+          const double i = rows ? across : along, j = rows ? along : across;
+          to[x] = TA(operand == 0 ? (i - 0.1 * j + 1) / (i + j + 1)
+                                  : (j - 0.2 * i + 1) * (i + j + 1) / (i * i + j * j + 1));
+        }
+      }
+    }
   }
 
   void expect(double full_up_to) {

@@ -40,6 +40,9 @@ enum class Data : std::uint8_t {
   Integers,  ///< integers in [-4, 4], exact in every type
   Special,   ///< Uniform with a NaN or an infinity in about one element of 300
   Tiny,      ///< zeros of both signs, subnormals and the smallest normal numbers among Uniform
+  /// Of products of float or double: A's (i - 0.1 j + 1) / (i + j + 1), B's (j - 0.2 i + 1)
+  /// (i + j + 1) / (i² + j² + 1), both after op; elsewhere Uniform
+  Formulas,
 };
 
 }  // namespace mblas::cases

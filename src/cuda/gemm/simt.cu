@@ -7,6 +7,10 @@
 // cluster of blocks that adds them up through its shared memory, or, where the device has none or k
 // is long, go to the workspace and are added by a second kernel; both in the same order every time.
 // simt_tiles.hpp chooses.
+#include <string>
+
+#include "core/config_list.hpp"
+#include "cuda/gemm/repack.cuh"
 #include "cuda/gemm/simt_run.cuh"
 #include "cuda/gemm/simt_tiles.hpp"
 #include "cuda/kernels.hpp"
@@ -36,20 +40,62 @@ struct TilesOf<Complex<float>> {
   static_assert(std::size(kRun) == kInfos.size());
 };
 
+/// How op(X) is copied: `along` is its stride along the tile.
+simt::Copy copy_of(const Input& x, std::int64_t count, std::int64_t along, int size) {
+  if (along != 1) return simt::Copy::Turned;
+  return access_bits(x, count, size) % 16 == 0 ? simt::Copy::Vectors : simt::Copy::Elements;
+}
+
+/// The copies of operands that are contiguous along the tile.
+Repacked repacked_a(const GemmArgs& args) {
+  return Repacked::of(args.A, args.k, args.m, args.batch, size_of(args.in), false);
+}
+Repacked repacked_b(const GemmArgs& args) {
+  return Repacked::of(args.B, args.k, args.n, args.batch, size_of(args.in), false);
+}
+
 simt::Shape shape_of(const GemmArgs& args, const DeviceInfo& device) {
   const auto tiles =
       args.in == DType::f32 ? TilesOf<float>::kInfos : TilesOf<Complex<float>>::kInfos;
+  const auto loose = [&](const Input& x, bool turned, const Repacked& copy) {
+    const bool is = args.in == DType::f32 && args.k > 0 && !turned &&
+                    copy_of(x, args.batch, 1, size_of(args.in)) == simt::Copy::Elements;
+    return is ? double(copy.bytes()) : 0;
+  };
+  const bool turned_a = !is_transposed(args.transA), turned_b = is_transposed(args.transB);
   return {tiles,
           args.m,
           args.n,
           args.k,
           args.batch,
-          !is_transposed(args.transA),
-          is_transposed(args.transB),
+          turned_a,
+          turned_b,
+          loose(args.A, turned_a, repacked_a(args)),
+          loose(args.B, turned_b, repacked_b(args)),
           std::max(device.compute_units, 1),
-          device.capability >= 90,
+          runs_clusters(device),
           kMostWorkspace,
           size_of(args.out)};
+}
+
+/// Those of the tiles of floats: "64x64", "64x64_slices5", "64x64_cluster4_repacked".
+const ConfigList<simt::Config>& configs() {
+  static const auto list = [] {
+    ConfigList<simt::Config> all;
+    simt::for_each_config(TilesOf<float>::kInfos, [&](const simt::Config& c) {
+      std::string name = std::to_string(c.m) + "x" + std::to_string(c.n);
+      if (c.slices > 1) name += (c.cluster ? "_cluster" : "_slices") + std::to_string(c.slices);
+      if (c.repack) name += "_repacked";
+      all.add(c, std::move(name));
+    });
+    return all;
+  }();
+  return list;
+}
+
+/// That of the configuration, else the model's.
+simt::Choice choice(const GemmArgs& args, const simt::Shape& shape) {
+  return simt::choose(shape, args.config < 0 ? nullptr : &configs()[args.config]);
 }
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
@@ -57,36 +103,50 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (args.in == DType::cf32 &&
       (access_bits(args.A, args.batch, 8) | access_bits(args.B, args.batch, 8)) % 8 != 0)
     return "copies complex numbers that lie at multiples of their size only";
+  if (args.config >= 0 && choice(args, shape_of(args, device)).slices == 0)
+    return "the configuration's tile, slices or copies are not for this call";
   return declines_emulation(args, device);
 }
 
 std::size_t workspace(const GemmArgs& args, const DeviceInfo& device) {
   const simt::Shape shape = shape_of(args, device);
-  return gemm_pointer_bytes(args, device) +
-         std::size_t(simt::slice_bytes(shape, simt::choose(shape)));
-}
-
-/// How op(X) is copied: `along` and `depth` are its strides along the tile and along k.
-simt::Copy copy_of(const Input& x, std::int64_t count, std::int64_t along, int size) {
-  if (along != 1) return simt::Copy::Turned;
-  return access_bits(x, count, size) % 16 == 0 ? simt::Copy::Vectors : simt::Copy::Elements;
+  const simt::Choice c = choice(args, shape);
+  return gemm_pointer_bytes(args, device) + std::size_t(simt::slice_bytes(shape, c)) +
+         (c.repack ? std::size_t(shape.loose_a + shape.loose_b) : 0);
 }
 
 template <class T>
 void run_as(const GemmArgs& args, const CudaQueue& queue) {
   const int size = size_of(args.in);
-  const simt::Choice c = simt::choose(shape_of(args, queue.device()));
+  const simt::Shape shape = shape_of(args, queue.device());
+  const simt::Choice c = choice(args, shape);
   const auto tile = std::size_t(c.tile);
   simt::Problem<T> p{gemm_problem<T, T>(args, queue, 1, 1)};
   p.whole = c.whole;
   p.slices = c.slices;
   p.cluster = c.cluster;
-  p.sums = queue.workspace.data() + gemm_pointer_bytes(args, queue.device());
   p.vectors_c = access_bits(args.C, args.batch, size) % 16 == 0;
   const int depth = TilesOf<T>::kInfos[tile].depth;
   p.slice_depth = ceil_div(ceil_div(args.k, depth), c.slices) * depth;
-  TilesOf<T>::kRun[tile](p, copy_of(args.A, args.batch, p.a.row, size),
-                         copy_of(args.B, args.batch, p.b.col, size), queue);
+  simt::Copy copy_a = copy_of(args.A, args.batch, p.a.row, size);
+  simt::Copy copy_b = copy_of(args.B, args.batch, p.b.col, size);
+  std::byte* free = queue.workspace.data() + gemm_pointer_bytes(args, queue.device());
+  if (c.repack && shape.loose_a > 0) {
+    const Repacked copy = repacked_a(args);
+    p.A = repack(p.A, args.A.ld, access_bits(args.A, args.batch, size), copy, free, queue);
+    p.a.col = copy.ld();
+    copy_a = simt::Copy::Vectors;
+    free += copy.bytes();
+  }
+  if (c.repack && shape.loose_b > 0) {
+    const Repacked copy = repacked_b(args);
+    p.B = repack(p.B, args.B.ld, access_bits(args.B, args.batch, size), copy, free, queue);
+    p.b.row = copy.ld();
+    copy_b = simt::Copy::Vectors;
+    free += copy.bytes();
+  }
+  p.sums = free;
+  TilesOf<T>::kRun[tile](p, copy_a, copy_b, queue);
 }
 
 void run(const GemmArgs& args, Queue& base) {
@@ -102,7 +162,11 @@ void run(const GemmArgs& args, Queue& base) {
 Kernel<GemmArgs> simt() {
   return {"simt",
           "fp32 tiles of up to 128x256, real or complex, k cut where tiles leave a round idle",
-          declines, workspace, run};
+          declines,
+          workspace,
+          run,
+          nullptr,
+          configs().names()};
 }
 
 }  // namespace mblas::cuda::gemm

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 namespace mblas::cuda::simt {
@@ -37,7 +38,10 @@ inline constexpr TileInfo kComplexTiles[] = {
 struct Shape {
   std::span<const TileInfo> tiles;
   std::int64_t m, n, k, batch;
-  bool turned_a, turned_b;  ///< copied element by element
+  bool turned_a, turned_b;  ///< contiguous along k: transposed on the way
+  /// Bytes of an operand that is contiguous along the tile, but not at multiples of 16 bytes; 0: it
+  /// is not so.
+  double loose_a, loose_b;
   int processors;
   bool clusters;                 ///< the device has them
   std::int64_t workspace_bytes;  ///< that slices may take
@@ -49,6 +53,7 @@ struct Choice {
   int tile = 0, slices = 1;
   bool cluster = false;
   std::int64_t whole = 0;
+  bool repack = false;  ///< loose operands are copied to the workspace first
   double cycles = 0;
 };
 
@@ -68,8 +73,10 @@ inline double cycles_of(const Shape& x, const Choice& c) {
   const auto block = [&](int slices) {
     const std::int64_t steps = (x.k + t.depth - 1) / t.depth;
     const double depth = double((steps + slices - 1) / slices * t.depth);
-    const double turned = 0.04 * (x.turned_a * t.m + x.turned_b * t.n);
-    return depth * (t.m * t.n / t.rate + turned) + 1200 + 0.15 * t.m * t.n;
+    double copies = 0.04 * (x.turned_a * t.m + x.turned_b * t.n);
+    if (x.loose_a + x.loose_b > 0 && !c.repack)
+      copies += 0.15 * (!x.turned_a * t.m + !x.turned_b * t.n);
+    return depth * (t.m * t.n / t.rate + copies) + 1200 + 0.15 * t.m * t.n;
   };
 
   // Blocks of one multiprocessor: rounds that fill it, and the rest. Clusters are packed onto as
@@ -82,17 +89,50 @@ inline double cycles_of(const Shape& x, const Choice& c) {
     cycles = (each > 1 ? 1.12 : 1) * cycles + 2000 + 500 * c.slices;
   else if (c.slices > 1)
     cycles += 6500 + 40 * c.slices + slice_bytes(x, c) * (c.slices + 1) / c.slices / 2000;
+  if (c.repack)
+    cycles += 4000 * ((x.loose_a > 0) + (x.loose_b > 0)) + 2 * (x.loose_a + x.loose_b) / 2000;
   return cycles + double(c.whole / x.processors) * block(1);
 }
 
-inline Choice choose(const Shape& x) {
+/// A configuration: everything of a choice but what follows from the shape. Tiles go by size, as
+/// types have tiles of their own.
+struct Config {
+  int m, n, slices;
+  bool cluster, repack;
+};
+
+/// f(config) for every tile of a table and number of slices, in the order of their numbers.
+template <class F>
+constexpr void for_each_config(std::span<const TileInfo> tiles, F&& f) {
+  for (const bool repack : {false, true})
+    for (const TileInfo& t : tiles) {
+      f(Config{t.m, t.n, 1, false, repack});
+      for (int slices = 2; t.clusters && slices <= 8; slices *= 2)
+        f(Config{t.m, t.n, slices, true, repack});
+      for (int slices = 2; slices <= 512; slices += std::max(slices / 4, 1))
+        f(Config{t.m, t.n, slices, false, repack});
+    }
+}
+
+/// The choice of least cycles; of a configuration where that is given: with 0 slices where the
+/// shape does not allow it.
+inline Choice choose(const Shape& x, const Config* only = nullptr) {
   Choice best;
-  best.cycles = cycles_of(x, best);
+  best.cycles = only ? std::numeric_limits<double>::infinity() : cycles_of(x, best);
+  if (only) best.slices = 0;
   const auto consider = [&](int tile, int slices, bool cluster, std::int64_t whole) {
     Choice c{tile, slices, cluster, whole};
     if (slice_bytes(x, c) > double(x.workspace_bytes)) return;
-    c.cycles = cycles_of(x, c);
-    if (c.cycles < best.cycles) best = c;
+    for (const bool repack : {false, true}) {
+      if (repack && x.loose_a + x.loose_b == 0) break;
+      const TileInfo& t = x.tiles[std::size_t(tile)];
+      if (only && (only->m != t.m || only->n != t.n || only->slices != slices ||
+                   only->cluster != cluster || only->repack != repack))
+        continue;
+      c.repack = repack;
+      c.cycles = cycles_of(x, c);
+      if (c.cycles < best.cycles) best = c;
+    }
   };
   for (int tile = 0; tile < int(x.tiles.size()); ++tile) {
     const TileInfo& t = x.tiles[std::size_t(tile)];

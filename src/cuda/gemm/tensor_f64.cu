@@ -6,8 +6,10 @@
 // 0.8, 0.91), and k is cut into parts that a second kernel adds up in their order: the same bits
 // every time.
 #include <cmath>
+#include <string>
 #include <tuple>
 
+#include "core/config_list.hpp"
 #include "cuda/gemm/tensor_f64.cuh"
 #include "cuda/kernels.hpp"
 
@@ -92,10 +94,49 @@ Plan plan_for(const GemmArgs& args, int units, int tile, int splits) {
   return plan;
 }
 
-/// The fastest by the model above, the same for the same call on the same device.
+/// A configuration: the size of a tile and the number of parts.
+struct Config {
+  int rows, cols, splits;
+};
+/// Those of the tiles of doubles, among which those of complex ones are: "64x64_parts4".
+const ConfigList<Config>& configs() {
+  static const auto list = [] {
+    ConfigList<Config> all;
+    for_each_tile<double>([&]<class Candidate>(int) {
+      using Tile = typename Candidate::Tile;
+      for (const int splits : kSplits)
+        all.add({Tile::kRows, Tile::kCols, splits},
+                std::to_string(Tile::kRows) + "x" + std::to_string(Tile::kCols) +
+                    (splits > 1 ? "_parts" + std::to_string(splits) : ""));
+    });
+    return all;
+  }();
+  return list;
+}
+
+/// Is k long enough for so many parts, and are there not too many bytes of them?
+bool allows_parts(const GemmArgs& args, int splits) {
+  return splits == 1 ||
+         (args.k / splits >= kLeastDepth && part_bytes(args) * splits <= kMostPartsBytes);
+}
+
+/// That of the configuration, without clocks where the type has no such tile.
+template <class T>
+Plan plan_of(const GemmArgs& args, int units, const Config& config) {
+  Plan plan;
+  for_each_tile<T>([&]<class Candidate>(int tile) {
+    if (Candidate::Tile::kRows == config.rows && Candidate::Tile::kCols == config.cols)
+      plan = plan_for<Candidate>(args, units, tile, config.splits);
+  });
+  return plan;
+}
+
+/// The configuration's, else the fastest by the model above; the same for the same call on the same
+/// device.
 template <class T>
 Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
   const int units = std::max(device.compute_units, 1);
+  if (args.config >= 0) return plan_of<T>(args, units, configs()[args.config]);
   Plan best;
   for_each_tile<T>([&]<class Candidate>(int tile) {
     using Tile = typename Candidate::Tile;
@@ -103,9 +144,8 @@ Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
                          double(ceil_div(args.n, Tile::kCols)) * double(args.batch);
     for (const int splits : kSplits) {
       // Not into more parts than fill the device once.
-      if (splits > 1 &&
-          (args.k / splits < kLeastDepth || tiles * splits > double(units * Tile::kBlocks) ||
-           part_bytes(args) * splits > kMostPartsBytes))
+      if (!allows_parts(args, splits) ||
+          (splits > 1 && tiles * splits > double(units * Tile::kBlocks)))
         break;
       const Plan plan = plan_for<Candidate>(args, units, tile, splits);
       if (best.clocks == 0 || plan.clocks < best.clocks) best = plan;
@@ -139,6 +179,11 @@ constexpr std::size_t most_shared() {
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (args.in != DType::f64 && args.in != DType::cf64) return "for f64 and cf64";
   if (device.capability < 80) return "needs fp64 tensor cores: compute capability 8.0";
+  if (args.config >= 0) {
+    if (plan_of(args, device).clocks == 0) return "has no such tile for the type";
+    if (!allows_parts(args, configs()[args.config].splits))
+      return "k is too short or C too large for the configuration's parts";
+  }
   if (device.shared_memory < most_shared()) return "needs more shared memory";
   if (args.in == DType::cf64 &&
       (access_bits(args.A, args.batch, 16) | access_bits(args.B, args.batch, 16)) % 16 != 0)
@@ -213,7 +258,11 @@ void run(const GemmArgs& args, Queue& base) {
 Kernel<GemmArgs> tensor_f64() {
   return {"tensor_f64",
           "doubles and complex ones on tensor cores, copied one by one, k in parts if few tiles",
-          declines, workspace_bytes, run};
+          declines,
+          workspace_bytes,
+          run,
+          nullptr,
+          configs().names()};
 }
 
 }  // namespace mblas::cuda::gemm

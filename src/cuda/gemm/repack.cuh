@@ -1,0 +1,36 @@
+// Copies of operands as kernels with asynchronous copies of 16 bytes want them.
+#pragma once
+
+#include "cuda/element.cuh"
+#include "cuda/launch.cuh"
+
+namespace mblas::cuda::gemm {
+
+/// A dense copy of a batch of row-major matrices, transposed or not, whose rows start at multiples
+/// of 16 bytes. It costs one reading and one writing of the operand; bytes between its rows are
+/// never defined.
+struct Repacked {
+  std::int64_t rows, cols;  ///< of the copy
+  std::int64_t count;       ///< matrices: 1 for an operand that the whole batch shares
+  int size;                 ///< bytes of an element
+  bool transposed;
+
+  /// Of `x`, stored as `rows`×`cols`, for a batch of `batch`.
+  static Repacked of(const Input& x, std::int64_t rows, std::int64_t cols, std::int64_t batch,
+                     int size, bool transposed) {
+    const bool shared = !x.pointers && x.stride == 0;
+    return {transposed ? cols : rows, transposed ? rows : cols, shared ? 1 : batch, size,
+            transposed};
+  }
+
+  std::int64_t ld() const { return ceil_div(cols * size, 16) * 16 / size; }
+  std::int64_t matrix_bytes() const { return rows * ld() * size; }
+  std::size_t bytes() const { return std::size_t(ceil_div(count * matrix_bytes(), 256) * 256); }
+};
+
+/// Copies `x`, whose rows are `ld` elements apart, to `to`, and says where a kernel finds it.
+/// `bits`: access_bits() of `x`.
+DeviceInput repack(const DeviceInput& x, std::int64_t ld, std::uintptr_t bits, const Repacked& copy,
+                   void* to, const CudaQueue& queue);
+
+}  // namespace mblas::cuda::gemm
