@@ -121,6 +121,42 @@ TEST_P(Gpu, ContextsInSeveralThreads) {
   for (const std::string& failure : failures) EXPECT_EQ(failure, "");
 }
 
+// While other contexts keep the device busy: a sum whose order depended on which block comes first
+// would show.
+TEST_P(Gpu, SameBitsUnderLoad) {
+  if (GetParam() != "cuda") GTEST_SKIP() << "promised of the library's own backends";
+  constexpr std::int64_t kShapes[][3] = {{300, 290, 310}, {64, 64, 20000}, {1, 3000, 1500},
+                                         {16, 200, 9000}, {31, 29, 27},    {700, 900, 130}};
+  constexpr DType kTypes[] = {DType::f32, DType::f64, DType::cf32, DType::cf64, DType::bf16};
+  constexpr int kRepeats = 100;
+  std::vector<cases::GemmCase> all;
+  for (const auto& [m, n, k] : kShapes)
+    for (const DType type : kTypes)
+      all.push_back({.in = type, .out = type, .m = m, .n = n, .k = k, .batch = m < 32 ? 50 : 1});
+  std::vector<std::string> failures(4);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < failures.size(); ++t)
+    threads.emplace_back([&, t] {
+      const auto own = find_backend(GetParam()).make_queue({.own_stream = true});
+      Context context(GetParam());
+      context.set_stream(stream_of(*own));
+      for (std::size_t i = t; i < all.size() && failures[t].empty(); i += failures.size()) {
+        const auto problem = cases::prepare(all[i], 0);
+        cases::Run run(*problem, own.get());
+        run(context);
+        const cases::Buffer first = run.operands().back().fetch().clone();
+        for (int r = 1; r < kRepeats && failures[t].empty(); ++r) {
+          run(context);
+          if (run.operands().back().fetch().check_unchanged(first) != "")
+            failures[t] =
+                cases::command(problem->description()) + " differs in run " + std::to_string(r);
+        }
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& failure : failures) EXPECT_EQ(failure, "");
+}
+
 TEST_P(Gpu, ContextsGiveTheirMemoryBack) {
   const auto use = [&] {
     Context context(GetParam());
@@ -130,6 +166,33 @@ TEST_P(Gpu, ContextsGiveTheirMemoryBack) {
   const std::size_t before = queue->memory_free();
   for (int i = 0; i < 5; ++i) use();
   EXPECT_GE(queue->memory_free() + (std::size_t{64} << 20), before);
+}
+
+TEST_P(Gpu, LaunchesAreDescribedWithoutBeingRun) {
+  const auto own = find_backend(GetParam()).make_queue({.own_stream = true});
+  const auto problem = cases::prepare(cases::GemmCase{.m = 200, .n = 200, .k = 200});
+  cases::Run run(*problem, own.get());
+  Context context(GetParam());
+  context.set_stream(stream_of(*own));
+  run(context);
+  context.synchronize();
+  run.reset();
+  const std::vector<Launch> launches = launches_of(*own, [&] { run(context); });
+  own->synchronize();
+  EXPECT_EQ(run.operands().back().fetch().check_unchanged(problem->operands().back()), "");
+  if (GetParam() == "cuda") {
+    EXPECT_FALSE(launches.empty());
+  }
+  for (const Launch& launch : launches) {
+    EXPECT_GE(launch.grid[0] * launch.grid[1] * launch.grid[2], 1);
+    EXPECT_GE(launch.block[0] * launch.block[1] * launch.block[2], 32);
+    EXPECT_GT(launch.registers, 0);
+    EXPECT_GT(launch.occupancy, 0);
+    EXPECT_LE(launch.occupancy, 1);
+  }
+  run(context);
+  context.synchronize();
+  EXPECT_TRUE(run.verify().ok);
 }
 
 TEST_P(Gpu, MatricesPast2To31Elements) {

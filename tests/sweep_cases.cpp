@@ -362,6 +362,32 @@ std::vector<Case> thin_cases(std::string_view op, Types types) {
     add(2, 3, kMany);
     add(kLong, 1, 1);
     add(2, kLong, 1);
+    // Products of which many fit a block: whole vectors, odd sizes, and rows and matrices apart.
+    if constexpr (std::same_as<decltype(c), GemmCase>) {
+      constexpr std::int64_t kShapes[][3] = {{4, 4, 4},    {8, 8, 8},   {16, 16, 16},
+                                             {32, 32, 32}, {3, 5, 7},   {24, 20, 12},
+                                             {31, 17, 9},  {6, 10, 18}, {48, 40, 33}};
+      Sampler sampler(std::uint64_t(types.in) + 17);
+      for (const auto& [m, n, k] : kShapes)
+        for (const bool apart : kBools) {
+          auto one = c;
+          one.m = m, one.n = n, one.k = k, one.batch = m * n * k < 1000 ? 3001 : 601;
+          one.layout = sampler.pick(kLayouts);
+          one.transA = sampler.op(c.in);
+          one.transB = sampler.op(c.in);
+          one.alpha = scalars_of(c.in)[2];
+          one.beta = sampler.pick(scalars_of(c.in));
+          if (apart) {
+            one.lda = line_length(one.layout, one.transA, m, k) + 1 + sampler.below(8);
+            one.ldb = line_length(one.layout, one.transB, k, n) + 1 + sampler.below(8);
+            one.ldc = line_length(one.layout, Op::NoTrans, m, n) + 1 + sampler.below(8);
+            one.offset = sampler.offset();
+            one.pointers = sampler.chance(50);
+            if (sampler.chance(30)) one.strideB = 0;
+          }
+          list.push_back(one);
+        }
+    }
   });
   return list;
 }

@@ -23,7 +23,7 @@ std::vector<cases::Case> sampled_cases(std::string_view op, Types types, int cou
 /// A problem of odd sizes beyond a thousand, with a layout and operations of the types' own.
 cases::Case large_case(std::string_view op, Types types);
 /// Shapes that reach the limits of grids of blocks: batches of more than 65,535 matrices, and
-/// matrices of more than 65,535 tiles on one side.
+/// matrices of more than 65,535 tiles on one side; and batches of hundreds of small products.
 std::vector<cases::Case> thin_cases(std::string_view op, Types types);
 
 }  // namespace mblas::testing

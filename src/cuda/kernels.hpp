@@ -6,7 +6,10 @@
 namespace mblas::cuda {
 
 namespace gemm {
+Kernel<GemmArgs> tiny();
+Kernel<GemmArgs> thin();
 Kernel<GemmArgs> tensor_f64();
+Kernel<GemmArgs> tensor_mma();
 Kernel<GemmArgs> simt();
 Kernel<GemmArgs> shared();
 Kernel<GemmArgs> naive();

@@ -1,0 +1,8 @@
+// The kernels of tensor_mma.cuh for int8: a file of their own, to be compiled side by side.
+#include "cuda/gemm/tensor_mma.cuh"
+
+namespace mblas::cuda::gemm {
+
+template void run_mma<std::int8_t>(const MmaProblem<std::uint32_t>&, const CudaQueue&);
+
+}  // namespace mblas::cuda::gemm

@@ -1,0 +1,222 @@
+// Products of a matrix and a vector, and sums so long that m and n of at most 16 are small: limited
+// by reading the long operand once.
+//
+// On an H200, ratios to cuBLAS: 4096x4096 times a vector 0.75 for floats along k (simt reads those
+// along the vector faster), 0.71 to 0.86 for doubles, 0.65 to 0.86 for complex; 8x8x100000 1.27 and
+// 1.06. Two to 16 vectors at once were slower here (0.5 to 0.7) than in tiles of simt and
+// tensor_mma.
+#include <algorithm>
+#include <limits>
+
+#include "cuda/gemm/thin.cuh"
+#include "cuda/kernels.hpp"
+
+namespace mblas::cuda::gemm {
+namespace {
+
+using thin::kThreads;
+
+constexpr std::int64_t kLeastBytes = 16 << 10;  // of the long operand that a block reads
+
+constexpr int kMostShort = 16;  // of m and n
+
+/// f<kShort>() with the columns of the short operand that a kernel computes.
+template <class F>
+void with_short(int count, F&& f) {
+  if (count == 1)
+    f.template operator()<1>();
+  else
+    f.template operator()<kMostShort>();
+}
+
+/// f<In>() with the device type of a type of 4 bytes or more.
+template <class F>
+void with_wide_type(DType type, F&& f) {
+  if (type == DType::f32)
+    f.template operator()<float>();
+  else if (type == DType::f64)
+    f.template operator()<double>();
+  else if (type == DType::cf32)
+    f.template operator()<Complex<float>>();
+  else
+    f.template operator()<Complex<double>>();
+}
+
+/// Which operand is the long one, and how the work is cut.
+struct Plan {
+  bool long_is_b, along_k;
+  std::int64_t length, tiles, depth;
+  int count, lanes, tile, parts;
+  bool cluster;
+  std::size_t shared;  // of a block; less than has to be asked for
+};
+
+template <class In, int kShort, bool kAlongK, bool kVectors>
+void cut(Plan& plan, const GemmArgs& args, const DeviceInfo& device) {
+  using S = thin::Shape<In, kShort, kAlongK, kVectors>;
+  using Acc = Accumulator<In>;
+  const std::int64_t slots = std::int64_t(std::max(device.compute_units, 1)) * S::kBlocks;
+  int slices;
+  if constexpr (kAlongK) {
+    // Rows of a block: enough that the short operand is read little.
+    constexpr int kWanted = kShort == 1 ? 16 : 64;
+    plan.lanes = std::min(kWanted / S::kWarpRows, thin::kWarps);
+    while (plan.lanes > 1 && plan.lanes / 2 * S::kWarpRows >= plan.length) plan.lanes /= 2;
+    plan.tile = plan.lanes * S::kWarpRows;
+    slices = thin::kWarps / plan.lanes * thin::kLanesAlongK;
+  } else {
+    // Fewer lanes along L, but whole lines, where tiles are too few for all multiprocessors.
+    constexpr int kLine = std::max(128 / int(sizeof(In)) / S::kVector, 1);
+    plan.lanes = 32;
+    while (plan.lanes > 1 && (plan.lanes / 2 * S::kVector >= plan.length ||
+                              (plan.lanes > kLine && plan.length * args.batch * thin::kMostCluster <
+                                                         plan.lanes * S::kVector * slots)))
+      plan.lanes /= 2;
+    plan.tile = plan.lanes * S::kVector;
+    slices = thin::kWarps * 32 / plan.lanes;
+  }
+  plan.tiles = ceil_div(plan.length, plan.tile);
+  plan.shared =
+      std::max(std::size_t(S::kShortBytes),
+               sizeof(Acc) * std::size_t(slices * thin::slice_pitch<Acc>(plan.tile, kShort)));
+
+  // As many parts as fill the device once, unless they would have too little to do.
+  const std::int64_t line = std::min<std::int64_t>(plan.length, plan.tile) * int(sizeof(In));
+  const std::int64_t parts =
+      std::min(slots / (plan.tiles * args.batch), args.k * line / kLeastBytes);
+  plan.cluster = runs_clusters(device) && parts <= 2 * thin::kMostCluster;
+  plan.parts = int(std::clamp<std::int64_t>(parts, 1, plan.cluster ? thin::kMostCluster : slots));
+  plan.depth = ceil_div(ceil_div(args.k, plan.parts), 32) * 32;
+}
+
+/// f<In, kShort, kAlongK, kVectors>() with the kernel that the operands ask for.
+template <class F>
+void with_variant(const GemmArgs& args, const Plan& plan, F&& f) {
+  with_wide_type(args.in, [&]<class In>() {
+    const auto bits = access_bits(plan.long_is_b ? args.B : args.A, args.batch, int(sizeof(In)));
+    with_short(plan.count, [&]<int kShort>() {
+      const auto with_order = [&]<bool kAlongK>() {
+        constexpr int kVector = thin::Shape<In, kShort, kAlongK, true>::kVector;
+        if (bits % (kVector * sizeof(In)) == 0 && (kAlongK || plan.length % kVector == 0))
+          f.template operator()<In, kShort, kAlongK, true>();
+        else
+          f.template operator()<In, kShort, kAlongK, false>();
+      };
+      if (plan.along_k)
+        with_order.template operator()<true>();
+      else
+        with_order.template operator()<false>();
+    });
+  });
+}
+
+Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
+  Plan plan;
+  const bool a_along_k = !is_transposed(args.transA), b_along_k = is_transposed(args.transB);
+  // Of two as short, the one that memory follows along k.
+  plan.long_is_b = args.m == args.n ? b_along_k && !a_along_k : args.m < args.n;
+  plan.along_k = plan.long_is_b ? b_along_k : a_along_k;
+  plan.length = plan.long_is_b ? args.n : args.m;
+  plan.count = int(plan.long_is_b ? args.m : args.n);
+  with_variant(args, plan, [&]<class In, int kShort, bool kAlongK, bool kVectors>() {
+    cut<In, kShort, kAlongK, kVectors>(plan, args, device);
+  });
+  return plan;
+}
+
+const char* declines(const GemmArgs& args, const DeviceInfo& device) {
+  if (size_of(args.in) < 4) return "for types of 4 bytes or more";
+  const bool small = std::max(args.m, args.n) <= kMostShort;
+  if (!small && std::min(args.m, args.n) > 1) return "for vectors, or m and n of at most 16";
+  const bool along_k = args.m == 1 ? is_transposed(args.transB) : !is_transposed(args.transA);
+  if (!small && args.in == DType::f32 && !along_k)
+    return "reads floats that lie along the vector slower than a tile";
+  return declines_emulation(args, device);
+}
+
+std::size_t parts_bytes(const GemmArgs& args, const Plan& plan) {
+  if (plan.cluster || plan.parts == 1) return 0;
+  return std::size_t(size_of(args.in)) * std::size_t(args.m * args.n * args.batch * plan.parts);
+}
+
+std::size_t workspace(const GemmArgs& args, const DeviceInfo& device) {
+  return gemm_pointer_bytes(args, device) + parts_bytes(args, plan_of(args, device));
+}
+
+/// `blocks` of a kernel, in clusters or after the kernel before has ended but without its launch.
+template <class Kernel, class Parameter>
+void launch_with(const CudaQueue& queue, Kernel* kernel, std::int64_t blocks, std::size_t shared,
+                 cudaLaunchAttribute attribute, bool use_attribute, const Parameter& p) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = unsigned(blocks);
+  config.blockDim = kThreads;
+  config.dynamicSmemBytes = shared;
+  config.stream = queue.stream();
+  config.attrs = &attribute;
+  config.numAttrs = use_attribute ? 1 : 0;
+  cuda_check(cudaLaunchKernelEx(&config, kernel, p), "kernel launch");
+}
+
+template <class In, int kShort, bool kAlongK, bool kVectors>
+void launch_thin(thin::Problem<In> p, std::size_t shared, const CudaQueue& queue) {
+  const auto kernel = thin::thin_kernel<In, kShort, kAlongK, kVectors>;
+  cudaLaunchAttribute cluster = {};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {unsigned(p.parts), 1, 1};
+  const std::int64_t blocks = p.tiles.rows * p.tiles.batch * p.parts;
+  const std::int64_t most = std::numeric_limits<int>::max() / p.parts * p.parts;
+  for (p.first_block = 0; p.first_block < blocks; p.first_block += most)
+    launch_with(queue, kernel, std::min(blocks - p.first_block, most), shared, cluster,
+                p.cluster && p.parts > 1, p);
+}
+
+template <class In, int kShort, bool kAlongK, bool kVectors>
+void run_as(const GemmArgs& args, const Plan& plan, const CudaQueue& queue) {
+  thin::Problem<In> p{gemm_problem<In, In>(args, queue, 1, 1)};
+  const bool b = plan.long_is_b;
+  p.length = plan.length;
+  p.count = plan.count;
+  p.lanes = plan.lanes;
+  p.tile = plan.tile;
+  p.tiles = {plan.tiles, 1, args.batch};
+  p.line = b ? args.B.ld : args.A.ld;
+  p.small = b ? p.a : Strides{p.b.col, p.b.row};
+  p.c = b ? Strides{1, p.ldc} : Strides{p.ldc, 1};
+  // A conjugate of the long operand is one of the other and of the sums.
+  p.conjugate_sum = b ? p.conjugate_b : p.conjugate_a;
+  p.conjugate_small = p.conjugate_a != p.conjugate_b;
+  p.Long = b ? p.B : p.A;
+  p.Short = b ? p.A : p.B;
+  p.depth = plan.depth;
+  p.parts = plan.parts;
+  p.cluster = plan.cluster;
+  p.sums = reinterpret_cast<In*>(queue.workspace.data() + gemm_pointer_bytes(args, queue.device()));
+
+  launch_thin<In, kShort, kAlongK, kVectors>(p, plan.shared, queue);
+  if (p.parts > 1 && !p.cluster) {
+    cudaLaunchAttribute early = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    const std::int64_t blocks = ceil_div(p.length * p.count * args.batch, thin::kWarps);
+    launch_with(queue, thin::add_parts_kernel<In>, std::min<std::int64_t>(blocks, 1 << 16), 0,
+                early, runs_clusters(queue.device()), p);
+  }
+}
+
+void run(const GemmArgs& args, Queue& base) {
+  const auto& queue = static_cast<const CudaQueue&>(base);
+  const Plan plan = plan_of(args, queue.device());
+  const DeviceGuard guard(queue.device().ordinal);
+  with_variant(args, plan, [&]<class In, int kShort, bool kAlongK, bool kVectors>() {
+    run_as<In, kShort, kAlongK, kVectors>(args, plan, queue);
+  });
+}
+
+}  // namespace
+
+Kernel<GemmArgs> thin() {
+  return {"thin", "a matrix times a vector, or very long sums: k cut over clusters or blocks",
+          declines, workspace, run};
+}
+
+}  // namespace mblas::cuda::gemm

@@ -1,0 +1,52 @@
+// Batches of tiny products. Limited by memory, 3 n^2 elements for n^3 multiply-adds, and almost as
+// much by the issue of instructions: those that move and place elements are more than those that
+// multiply. A block of one product would leave most of its threads and of the memory's width idle.
+// Here a block takes as many as fill some 32 to 64 KiB of shared memory (tiny.cuh), and a
+// multiprocessor has several such blocks, some of which load while others compute: on the ordinary
+// cores (tiny_simt.cuh), or by mma.sync where narrow types fill its tiles (tiny_mma.cu).
+//
+// What did not help on an H200: persistent blocks that load the next group before they write,
+// places of copies found by steps from the last one instead of by division, blocks of 256 threads.
+#include "cuda/gemm/tiny.cuh"
+#include "cuda/kernels.hpp"
+
+namespace mblas::cuda::gemm {
+namespace {
+
+constexpr std::int64_t kNarrow = 8;  // m and n up to which tiles of mma.sync are mostly empty
+constexpr std::int64_t kMostDepth = 64;
+
+/// The largest m and n, by type.
+std::int64_t most_size(DType type) {
+  if (size_of(type) <= 2) return 64;
+  return is_complex(type) ? 48 : 32;
+}
+
+const char* declines(const GemmArgs& args, const DeviceInfo& device) {
+  if (device.capability < 80) return "needs compute capability 8.0";
+  if (std::max(args.m, args.n) > most_size(args.in) || args.k > kMostDepth)
+    return "for tiny matrices";
+  if (tiny::most_shared(args) > device.shared_memory) return "needs more shared memory";
+  return declines_emulation(args, device);
+}
+
+void run(const GemmArgs& args, Queue& base) {
+  const auto& queue = static_cast<const CudaQueue&>(base);
+  if (is_complex(args.in))
+    tiny::run_complex(args, queue);
+  else if (size_of(args.in) > 2)
+    tiny::run_real(args, queue);
+  else if (std::max(args.m, args.n) <= kNarrow)
+    tiny::run_narrow(args, queue);
+  else
+    tiny::run_mma(args, queue);
+}
+
+}  // namespace
+
+Kernel<GemmArgs> tiny() {
+  return {"tiny", "batches of tiny matrices: many products in a block's shared memory", declines,
+          gemm_pointer_bytes, run};
+}
+
+}  // namespace mblas::cuda::gemm
