@@ -36,7 +36,7 @@ template <>
 struct TilesOf<Complex<float>> {
   static constexpr std::span<const simt::TileInfo> kInfos = simt::kComplexTiles;
   static constexpr RunTile<Complex<float>> kRun[] = {simt::run_tile_128x64, simt::run_tile_64x64,
-                                                     simt::run_tile_32x64, simt::run_tile_32x32};
+                                                     simt::run_tile_32x32};
   static_assert(std::size(kRun) == kInfos.size());
 };
 
@@ -131,20 +131,15 @@ void run_as(const GemmArgs& args, const CudaQueue& queue) {
   simt::Copy copy_a = copy_of(args.A, args.batch, p.a.row, size);
   simt::Copy copy_b = copy_of(args.B, args.batch, p.b.col, size);
   std::byte* free = queue.workspace.data() + gemm_pointer_bytes(args, queue.device());
-  if (c.repack && shape.loose_a > 0) {
-    const Repacked copy = repacked_a(args);
-    p.A = repack(p.A, args.A.ld, access_bits(args.A, args.batch, size), copy, free, queue);
-    p.a.col = copy.ld();
-    copy_a = simt::Copy::Vectors;
+  const auto line_up = [&](DeviceInput& x, std::int64_t& ld, simt::Copy& way, const Input& from,
+                           const Repacked& copy) {
+    x = repack(x, from.ld, access_bits(from, args.batch, size), copy, free, queue);
+    ld = copy.ld();
+    way = simt::Copy::Vectors;
     free += copy.bytes();
-  }
-  if (c.repack && shape.loose_b > 0) {
-    const Repacked copy = repacked_b(args);
-    p.B = repack(p.B, args.B.ld, access_bits(args.B, args.batch, size), copy, free, queue);
-    p.b.row = copy.ld();
-    copy_b = simt::Copy::Vectors;
-    free += copy.bytes();
-  }
+  };
+  if (c.repack && shape.loose_a > 0) line_up(p.A, p.a.col, copy_a, args.A, repacked_a(args));
+  if (c.repack && shape.loose_b > 0) line_up(p.B, p.b.row, copy_b, args.B, repacked_b(args));
   p.sums = free;
   TilesOf<T>::kRun[tile](p, copy_a, copy_b, queue);
 }

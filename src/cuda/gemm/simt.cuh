@@ -19,6 +19,7 @@
 #include <type_traits>
 
 #include "cuda/gemm/gemm.cuh"
+#include "cuda/gemm/instructions.cuh"
 
 namespace mblas::cuda::simt {
 
@@ -51,37 +52,6 @@ inline constexpr int kVector = 16 / int(sizeof(T));  // elements of an access
 /// A panel's rows in elements.
 template <class T, int kTile>
 inline constexpr int kPitch = kTile + kVector<T>;
-
-__device__ inline unsigned shared_address(const void* p) {
-  return unsigned(__cvta_generic_to_shared(p));
-}
-
-/// Copies the first `bytes` of kBytes, and zeros for the rest.
-template <int kBytes>
-__device__ void copy_async(unsigned dst, const void* src, int bytes) {
-  if constexpr (kBytes == 16) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst), "l"(src), "r"(bytes)
-                 : "memory");
-  } else {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(dst), "l"(src), "n"(kBytes),
-                 "r"(bytes)
-                 : "memory");
-  }
-}
-template <int kBytes>
-__device__ void copy_async(unsigned dst, const void* src) {
-  if constexpr (kBytes == 16) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(dst), "l"(src) : "memory");
-  } else {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(dst), "l"(src), "n"(kBytes)
-                 : "memory");
-  }
-}
-__device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int kNewer>
-__device__ void wait_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kNewer) : "memory");
-}
 
 /// A thread's share of the copies of one operand. A panel takes kUnits units of copies, each from
 /// one place in global memory; units must be asked for in order. Threads whose place is outside the

@@ -10,9 +10,6 @@ void run_tile_128x64(const Problem<Complex<float>>& p, Copy a, Copy b, const Cud
 void run_tile_64x64(const Problem<Complex<float>>& p, Copy a, Copy b, const CudaQueue& queue) {
   run_tiles<Tile<64, 64, 16, 32, 32, 4, 3, 3>>(p, a, b, queue);
 }
-void run_tile_32x64(const Problem<Complex<float>>& p, Copy a, Copy b, const CudaQueue& queue) {
-  run_tiles<Tile<32, 64, 16, 16, 32, 4, 3, 4>>(p, a, b, queue);
-}
 void run_tile_32x32(const Problem<Complex<float>>& p, Copy a, Copy b, const CudaQueue& queue) {
   run_tiles<Tile<32, 32, 16, 16, 16, 4, 4, 4>>(p, a, b, queue);
 }

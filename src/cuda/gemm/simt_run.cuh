@@ -95,7 +95,6 @@ void run_tile_128x16(const Problem<float>&, Copy, Copy, const CudaQueue&);
 void run_tile_16x128(const Problem<float>&, Copy, Copy, const CudaQueue&);
 void run_tile_128x64(const Problem<Complex<float>>&, Copy, Copy, const CudaQueue&);
 void run_tile_64x64(const Problem<Complex<float>>&, Copy, Copy, const CudaQueue&);
-void run_tile_32x64(const Problem<Complex<float>>&, Copy, Copy, const CudaQueue&);
 void run_tile_32x32(const Problem<Complex<float>>&, Copy, Copy, const CudaQueue&);
 
 }  // namespace mblas::cuda::simt

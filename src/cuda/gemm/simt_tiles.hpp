@@ -30,7 +30,6 @@ inline constexpr TileInfo kTiles[] = {
 inline constexpr TileInfo kComplexTiles[] = {
     {128, 64, 16, 2, 25.5, 2, true},
     {64, 64, 16, 3, 23.5, 1.7, true},
-    {32, 64, 16, 4, 23, 1.1, true},
     {32, 32, 16, 4, 21.5, 1.05, true},
 };
 

@@ -15,25 +15,9 @@
 #include <cuda_pipeline_primitives.h>
 
 #include "cuda/gemm/gemm.cuh"
+#include "cuda/gemm/instructions.cuh"
 
 namespace mblas::cuda::gemm {
-
-/// d += a b of 16×4 by 4×8. Lane 4 g + t holds (g, t) and (g + 8, t) of A, (t, g) of B, and of D
-/// (g, 2 t), (g, 2 t + 1), (g + 8, 2 t), (g + 8, 2 t + 1).
-__device__ inline void multiply_tile(double (&d)[4], const double (&a)[2], double b) {
-#if __CUDA_ARCH__ >= 900
-  asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
-      "{%0, %1, %2, %3};"
-      : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
-      : "d"(a[0]), "d"(a[1]), "d"(b));
-#elif __CUDA_ARCH__ >= 800
-#pragma unroll
-  for (int r = 0; r < 2; ++r)
-    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
-        : "+d"(d[2 * r]), "+d"(d[2 * r + 1])
-        : "d"(a[r]), "d"(b));
-#endif
-}
 
 /// Sums of a 16×8 tile: as multiply_tile has them.
 template <class T>

@@ -14,44 +14,9 @@
 #include <cuda_pipeline_primitives.h>
 
 #include "cuda/gemm/gemm.cuh"
+#include "cuda/gemm/instructions.cuh"
 
 namespace mblas::cuda::gemm {
-
-/// d += a b of 16 rows, 8 columns and 32 bytes of k.
-template <class In>
-__device__ void multiply_tile(Accumulator<In> (&d)[4], const unsigned (&a)[4], unsigned b0,
-                              unsigned b1) {
-  if constexpr (std::is_same_v<In, __half>)
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-        "{%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-  else if constexpr (std::is_same_v<In, __nv_bfloat16>)
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-        "{%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-  else
-    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-        "{%8, %9}, {%0, %1, %2, %3};"
-        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-/// Four 8×8 matrices of 16-bit elements: lane l holds where row l % 8 of matrix l / 8 begins.
-template <bool kTransposed>
-__device__ void load_matrices(unsigned (&x)[4], unsigned address) {
-  if constexpr (kTransposed)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
-                 : "r"(address)
-                 : "memory");
-  else
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
-                 : "r"(address)
-                 : "memory");
-}
 
 /// An asynchronous copy of `bytes` of 16 bytes to shared memory, zeros after them; no others are
 /// read.
@@ -239,7 +204,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   // Of a warp's rows on their way out: lanes that store together meet different banks.
   constexpr int kPitch = Tile::kWarpCols / 2 + 4;
   extern __shared__ uint4 panels[];
-  const auto panel_a = unsigned(__cvta_generic_to_shared(panels));
+  const unsigned panel_a = shared_address(panels);
   const unsigned panel_b = panel_a + kStages * PanelA::kBytes;
 
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;

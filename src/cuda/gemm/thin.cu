@@ -21,11 +21,11 @@ constexpr std::int64_t kLeastBytes = 16 << 10;  // of the long operand that a bl
 constexpr int kMostShort = 16;  // of m and n
 
 /// f<kShort>() with the columns of the short operand that a kernel computes.
-template <class F>
+template <class In, class F>
 void with_short(int count, F&& f) {
   if (count == 1)
     f.template operator()<1>();
-  else
+  else if constexpr (!is_complex_v<In>)
     f.template operator()<kMostShort>();
 }
 
@@ -94,7 +94,7 @@ template <class F>
 void with_variant(const GemmArgs& args, const Plan& plan, F&& f) {
   with_wide_type(args.in, [&]<class In>() {
     const auto bits = access_bits(plan.long_is_b ? args.B : args.A, args.batch, int(sizeof(In)));
-    with_short(plan.count, [&]<int kShort>() {
+    with_short<In>(plan.count, [&]<int kShort>() {
       const auto with_order = [&]<bool kAlongK>() {
         constexpr int kVector = thin::Shape<In, kShort, kAlongK, true>::kVector;
         if (bits % (kVector * sizeof(In)) == 0 && (kAlongK || plan.length % kVector == 0))
@@ -126,8 +126,8 @@ Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (size_of(args.in) < 4) return "for types of 4 bytes or more";
-  const bool small = std::max(args.m, args.n) <= kMostShort;
-  if (!small && std::min(args.m, args.n) > 1) return "for vectors, or m and n of at most 16";
+  const bool small = std::max(args.m, args.n) <= (is_complex(args.in) ? 1 : kMostShort);
+  if (!small && std::min(args.m, args.n) > 1) return "for vectors, or real m and n of at most 16";
   const bool along_k = args.m == 1 ? is_transposed(args.transB) : !is_transposed(args.transA);
   if (!small && args.in == DType::f32 && !along_k)
     return "reads floats that lie along the vector slower than a tile";

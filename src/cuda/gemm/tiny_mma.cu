@@ -1,54 +1,12 @@
 // Tiny products of half and bfloat16 by mma.sync, and of bytes as bfloat16: products of bytes and
 // their sums up to k = 1024 are exact in float. A warp computes 16×16 or 16×32 of C.
+#include "cuda/gemm/instructions.cuh"
 #include "cuda/gemm/tiny.cuh"
 
 namespace mblas::cuda::tiny {
 namespace {
 
 constexpr int kRows = 16;
-
-template <class T>
-__device__ void multiply_16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
-  if constexpr (std::is_same_v<T, __half>)
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-        "{%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-  else
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-        "{%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-template <class T>
-__device__ void multiply_8(float (&d)[4], const unsigned (&a)[4], unsigned b0) {
-  if constexpr (std::is_same_v<T, __half>)
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
-        "{%0, %1, %2, %3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(b0));
-  else
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
-        "{%0, %1, %2, %3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(b0));
-}
-
-/// Four 8×8 matrices, one from the rows that each eight lanes point at.
-template <bool kTurned>
-__device__ void load_matrices(unsigned (&to)[4], const char* row) {
-  const auto at = unsigned(__cvta_generic_to_shared(row));
-  if constexpr (kTurned)
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(at)
-                 : "memory");
-  else
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(at)
-                 : "memory");
-}
 
 template <class Out>
 struct alignas(2 * sizeof(Out)) Pair {
@@ -100,9 +58,9 @@ struct MultiplyMma {
     __device__ void read(unsigned (&to)[4], int l, int depth) const {
       const char* const row = at + (l + 8 < depth ? l : l - last) * step;
       if (along_k)
-        load_matrices<false>(to, row);
+        load_matrices<false>(to, shared_address(row));
       else
-        load_matrices<true>(to, row);
+        load_matrices<true>(to, shared_address(row));
     }
   };
 
@@ -127,11 +85,11 @@ struct MultiplyMma {
           unsigned b[4];
           right[q].read(b, l, p.depth);
           if (l + 8 < p.depth) {
-            multiply_16<T>(sum[2 * q], a, b[0], b[1]);
-            multiply_16<T>(sum[2 * q + 1], a, b[2], b[3]);
+            multiply_tile<T>(sum[2 * q], a, b[0], b[1]);
+            multiply_tile<T>(sum[2 * q + 1], a, b[2], b[3]);
           } else {
-            multiply_8<T>(sum[2 * q], a, b[0]);
-            multiply_8<T>(sum[2 * q + 1], a, b[2]);
+            multiply_half_tile<T>(sum[2 * q], a, b[0]);
+            multiply_half_tile<T>(sum[2 * q + 1], a, b[2]);
           }
         }
       }
