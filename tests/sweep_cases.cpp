@@ -108,7 +108,8 @@ GemmCase sampled(Sampler& s, GemmCase c) {
       c.strideC = C.lines * C.ld + 1 + s.below(9);
     }
   }
-  if (s.chance(10)) c.compute = Compute::Pedantic;
+  const bool pedantic = s.chance(10);
+  if (c.compute == Compute::Default && pedantic) c.compute = Compute::Pedantic;
   c.data = s.data();
   c.offset = s.offset();
   c.seed = s.seed();
@@ -286,6 +287,7 @@ void with_descriptor(std::string_view op, Types types, F&& f) {
         if constexpr (std::same_as<decltype(c), GemmCase>) {
           c.in = types.in;
           c.out = types.out;
+          c.compute = types.compute;
         } else if constexpr (!std::same_as<decltype(c), Gf256Case>) {
           c.type = types.in;
         }

@@ -11,6 +11,7 @@ namespace mblas::testing {
 /// The types of a row's cases; `out` matters to gemm only.
 struct Types {
   DType in, out;
+  Compute compute = Compute::Default;  ///< another mode: of every case
 };
 std::vector<Types> types_of(std::string_view op);
 

@@ -31,6 +31,7 @@ std::string name_of_row(const Row& row) {
   if (kMemory == Memory::Device) name += row.on_device ? "_device" : "_staged";
   name.append("_").append(name_of(row.types.in));
   if (row.types.out != row.types.in) name.append("_").append(name_of(row.types.out));
+  if (row.types.compute != Compute::Default) name.append("_").append(name_of(row.types.compute));
   return test_name(name);
 }
 
@@ -40,8 +41,11 @@ template <class Args>
 void add_rows(std::vector<Row>& rows) {
   for (Backend* backend : backends()) {
     if (backend->memory() != kMemory) continue;
+    std::vector<Types> all = types_of(op_name<Args>);
+    if (std::is_same_v<Args, GemmArgs> && kMemory == Memory::Device)
+      all.push_back({DType::f32, DType::f32, Compute::TF32});
     for (const Kernel<Args>& kernel : backend->kernels<Args>())
-      for (const Types& types : types_of(op_name<Args>)) {
+      for (const Types& types : all) {
         rows.push_back({op_name<Args>, backend, kernel.name, kernel.configs,
                         kMemory == Memory::Device, types});
         if (kMemory == Memory::Device)
@@ -269,9 +273,9 @@ bool takes(const Row& row, bool& lacking) {
   Place place(row);
   for (const auto& [m, n, k] : kShapes) {
     cases::Case c = resized(large_case(row.op, row.types), m, n, k);
-    for (const Compute compute : {Compute::Default, Compute::BF16x6}) {
+    for (const Compute compute : {row.types.compute, Compute::BF16x6}) {
       auto* gemm = std::get_if<cases::GemmCase>(&c);
-      if (compute != Compute::Default && (!gemm || row.types.in != DType::f32)) continue;
+      if (compute == Compute::BF16x6 && (!gemm || row.types.in != DType::f32)) continue;
       if (gemm) gemm->compute = compute;
       const Result result = run_case(c, place.context, place.queue.get());
       if (result.fate == Fate::Ran) return true;

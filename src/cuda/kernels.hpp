@@ -9,6 +9,7 @@ namespace gemm {
 Kernel<GemmArgs> tiny();
 Kernel<GemmArgs> thin();
 Kernel<GemmArgs> tensor_f64();
+Kernel<GemmArgs> tensor_wgmma();
 Kernel<GemmArgs> tensor_mma();
 Kernel<GemmArgs> simt();
 Kernel<GemmArgs> shared();

@@ -70,6 +70,14 @@ DeviceInput repack(const DeviceInput& x, std::int64_t ld, std::uintptr_t bits, c
   if (copy.transposed) {
     const TransposeProblem p = {copy.cols, copy.rows, ld, copy.ld(), copy.count, x, {to, stride}};
     transpose::run_best(p, copy.size, bits, queue);
+    // Kernels that read whole vectors find zeros at the ends of rows.
+    const std::size_t pitch = std::size_t(copy.ld() * copy.size);
+    const std::size_t used = std::size_t(copy.cols * copy.size);
+    const DeviceGuard guard(queue.device().ordinal);
+    if (used < pitch)
+      cuda_check(cudaMemset2DAsync(static_cast<std::byte*>(to) + used, pitch, 0, pitch - used,
+                                   std::size_t(copy.rows * copy.count), queue.stream()),
+                 "cudaMemset2DAsync");
   } else {
     const std::int64_t row_bytes = copy.cols * copy.size;
     const CopyProblem p = {x,

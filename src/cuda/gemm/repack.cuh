@@ -7,8 +7,7 @@
 namespace mblas::cuda::gemm {
 
 /// A dense copy of a batch of row-major matrices, transposed or not, whose rows start at multiples
-/// of 16 bytes. It costs one reading and one writing of the operand; bytes between its rows are
-/// never defined.
+/// of 16 bytes. It costs one reading and one writing of the operand; between its rows are zeros.
 struct Repacked {
   std::int64_t rows, cols;  ///< of the copy
   std::int64_t count;       ///< matrices: 1 for an operand that the whole batch shares

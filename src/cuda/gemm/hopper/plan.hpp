@@ -1,0 +1,126 @@
+// Which tile, cluster and slices of k a product gets: an estimate of its time, of which
+// the least is taken.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+namespace mblas::cuda::gemm::hopper {
+
+struct TileInfo {
+  int rows, cols;
+  bool alternating;
+  double step, alone;  ///< microseconds of a stage, all blocks busy, and by itself
+  double finish;       ///< of writing a tile's results
+};
+
+/// By number; figures of an H200.
+inline constexpr TileInfo kTiles[] = {
+    {128, 256, false, 0.70, 0.65, 1.5},
+    {128, 192, false, 0.54, 0.49, 1.2},
+    {128, 128, true, 0.40, 0.31, 0.7},
+    {64, 128, true, 0.28, 0.20, 0.4},
+};
+
+/// What can be chosen freely.
+struct Config {
+  int tile, cluster, slices;
+};
+
+struct Shape {
+  std::int64_t m, n, batch;
+  std::int64_t steps;  ///< of 128 bytes along k
+  int processors;
+  double workspace_bytes;  ///< that slices may take
+  bool operator==(const Shape&) const = default;
+};
+
+struct Plan {
+  int tile = 0, cluster = 1;
+  std::int64_t rows = 0, cols = 0;  ///< clusters of a matrix
+  std::int64_t whole = 0;           ///< clusters that are not cut
+  int slices = 1, slice_steps = 0;
+  double sum_bytes = 0;  ///< of slices
+  double microseconds = std::numeric_limits<double>::infinity();
+
+  std::int64_t clusters(std::int64_t batch) const { return rows * cols * batch; }
+  std::int64_t items(std::int64_t batch) const {
+    return whole + (clusters(batch) - whole) * slices;
+  }
+};
+
+/// Estimates, in microseconds, fitted to an H200.
+struct Cost {
+  static constexpr double kStart = 4.2;         // of a launch, until the first products
+  static constexpr double kSecondKernel = 2.8;  // that adds up slices
+  static constexpr double kSlice = 0.03;        // of them, each
+  static constexpr double kBytes = 3.3e6;       // of sums a microsecond, written and read
+};
+
+inline Plan plan_of(const Shape& x, const Config& c) {
+  const TileInfo& t = kTiles[c.tile];
+  const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+  Plan p;
+  p.tile = c.tile;
+  p.cluster = c.cluster;
+  p.rows = ceil_div(x.m, std::int64_t(t.rows) * c.cluster);
+  p.cols = ceil_div(x.n, t.cols);
+  const std::int64_t all = p.clusters(x.batch), at_once = std::max(x.processors / c.cluster, 1);
+  p.slice_steps = int(ceil_div(x.steps, c.slices));
+  p.slices = x.steps == 0 ? 1 : int(ceil_div(x.steps, p.slice_steps));
+  p.whole = p.slices == 1 ? all : all / at_once * at_once;
+  if (p.slices == 1) p.slice_steps = int(x.steps);
+  const double cut = double(all - p.whole);
+  p.sum_bytes = cut * p.slices * c.cluster * t.rows * t.cols * 4;
+
+  const auto round = [&](double blocks, double steps) {
+    const double busy = std::min(blocks / double(at_once), 1.0);
+    return steps * (t.alone + (t.step - t.alone) * busy);
+  };
+  const double whole = double(p.whole), items = cut * p.slices;
+  const double rounds = std::ceil(whole / double(at_once));
+  const double rounds_cut = std::ceil(items / double(at_once));
+  // Consumers that alternate hide the writing of all results but the last.
+  p.microseconds = Cost::kStart + t.finish + rounds * round(whole, double(x.steps)) +
+                   rounds_cut * round(items, p.slice_steps) +
+                   (t.alternating ? 0 : (rounds + rounds_cut - 1) * t.finish);
+  if (p.slices > 1)
+    p.microseconds +=
+        Cost::kSecondKernel + Cost::kSlice * p.slices + 2 * p.sum_bytes / Cost::kBytes;
+  return p;
+}
+
+/// f(config) for every tile, cluster and number of slices, in the order of their numbers.
+template <class F>
+constexpr void for_each_config(F&& f) {
+  for (int tile = 0; tile < int(std::size(kTiles)); ++tile)
+    for (const int cluster : {1, 2})
+      for (const int slices : {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64})
+        f(Config{tile, cluster, slices});
+}
+
+/// Whether slices would be long enough.
+inline bool cuts(const Shape& x, const Config& c) {
+  return c.slices == 1 || x.steps >= 2 * c.slices;
+}
+/// Whether the shape allows it.
+inline bool fits(const Shape& x, const Config& c, const Plan& p) {
+  return cuts(x, c) && p.slices == c.slices && p.sum_bytes <= x.workspace_bytes &&
+         double(p.items(x.batch)) < double(std::numeric_limits<int>::max()) / 2;
+}
+
+/// The fastest plan by the estimate; with infinitely many where there is none.
+inline Plan choose(const Shape& x) {
+  Plan best;
+  for_each_config([&](const Config& c) {
+    if (!cuts(x, c)) return;
+    const Plan p = plan_of(x, c);
+    if (fits(x, c, p) && p.microseconds < best.microseconds) best = p;
+  });
+  return best;
+}
+
+}  // namespace mblas::cuda::gemm::hopper

@@ -1,0 +1,55 @@
+// A product as the engine is given it.
+#pragma once
+
+#include "cuda/gemm/gemm.cuh"
+#include "cuda/gemm/hopper/copy.cuh"
+#include "cuda/gemm/hopper/product.cuh"
+#include "cuda/gemm/hopper/schedule.cuh"
+
+namespace mblas::cuda::gemm::hopper {
+
+constexpr int kDepthBytes = 128;       // of k a stage
+constexpr int kBoxBytes = 64 * 128;    // of 64 rows
+constexpr int kWarpgroup = 128;        // threads
+constexpr int kConsumers = 2;          // warpgroups
+constexpr int kTurn = 1 + kConsumers;  // barriers by number, of consumers that take turns
+constexpr int kThreads = kWarpgroup * (1 + kConsumers);
+
+/// Tiles of kRows×kCols. kAlternating: a consumer has whole tiles; else they share each one.
+template <int kRows_, int kCols_, int kStages_, int kBoxes_, bool kAlternating_>
+struct Tile {
+  static constexpr int kRows = kRows_, kCols = kCols_, kStages = kStages_;
+  static constexpr int kBoxes = kBoxes_;  // for the results of a consumer on their way out
+  static constexpr bool kAlternating = kAlternating_;
+  static constexpr int kRowsEach = kAlternating ? kRows : kRows / kConsumers;  // of a consumer
+  static constexpr int kBlocks = kRowsEach / 64;                               // of 64 rows
+  static constexpr int kBytesA = kRows * kDepthBytes, kBytesB = kCols * kDepthBytes;
+  static constexpr int kStageBytes = kBytesA + kBytesB;
+  static constexpr int kOutBytes = kBoxes * kConsumers * kBoxBytes;
+  static constexpr int kAlignment = 1024;  // of what is swizzled
+  static constexpr std::size_t kShared =
+      std::size_t(kStages) * kStageBytes + kOutBytes + 2 * kStages * 8 + kAlignment;
+  static_assert(kBoxes >= 2 && kRowsEach % 64 == 0 && kCols % 64 == 0 && kCols <= 256);
+  static_assert(kBlocks * kCols / 2 <= 128, "sums in registers");
+  static_assert(kShared <= 227 << 10);
+};
+
+/// How C is written: by the copy engine, which writes 16 bytes or nothing and so is for what ends
+/// on a multiple of that, or by threads, pairs of neighbours together where they are aligned so.
+enum class Way : std::uint8_t { Boxes, Pairs, Elements };
+
+template <class Acc>
+struct Problem : GemmProblem<Acc> {
+  CUtensorMap map_a, map_b, map_c;
+  Schedule schedule;
+  bool shared_a, shared_b;  ///< one matrix for the whole batch
+  bool wide;                ///< C is of 32 bits
+  Way way;
+  Acc* sums;  ///< of slices
+};
+
+/// C's type where it is of 32 bits: what products are added up in, or the integers.
+template <class In>
+using WideOut = std::conditional_t<std::is_same_v<In, std::int8_t>, std::int32_t, float>;
+
+}  // namespace mblas::cuda::gemm::hopper

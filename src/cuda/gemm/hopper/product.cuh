@@ -1,0 +1,142 @@
+// The products of a warpgroup: wgmma of 64 rows, kN columns and 32 bytes of k, both operands in
+// shared memory. PTX ISA, "Asynchronous warpgroup level matrix instructions".
+#pragma once
+
+#include <type_traits>
+
+#include "cuda/element.cuh"
+
+namespace mblas::cuda::gemm::hopper {
+
+/// float as the tensor cores take it: the first 19 bits.
+struct Tf32 {};
+template <class In>
+struct SumOf : AccumulatorOf<In> {};
+template <>
+struct SumOf<Tf32> : std::type_identity<float> {};
+/// What products of In are added up in.
+template <class In>
+using Sum = typename SumOf<In>::type;
+template <class In>
+inline constexpr int kBytesOf = int(sizeof(In));
+template <>
+inline constexpr int kBytesOf<Tf32> = 4;
+
+/// Where an operand lies in shared memory: rows of 128 bytes whose chunks of 16 are swizzled, 8 of
+/// them a group. `next_columns`: bytes to the next 128 bytes of the other dimension, where that is
+/// the one along the rows.
+__device__ inline std::uint64_t descriptor(unsigned address, unsigned next_columns) {
+  constexpr std::uint64_t kGroup = 1024 / 16, kSwizzled128 = 1;
+  constexpr unsigned kWithinBlock = 0x3ffff;  // above: which block of the cluster
+  return std::uint64_t((address & kWithinBlock) / 16) | std::uint64_t(next_columns / 16) << 16 |
+         kGroup << 32 | kSwizzled128 << 62;
+}
+
+/// Registers that products in flight write are not touched by what comes before, and after.
+__device__ inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ inline void commit_products() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+/// Until all but the kNewer newest groups are done.
+template <int kNewer>
+__device__ void wait_products() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kNewer) : "memory");
+}
+
+/// Nothing that uses `d` is moved before this: the compiler does not know that products are still
+/// writing to it after their instruction.
+template <int kCount, class T>
+__device__ void pin(T (&d)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    if constexpr (std::is_same_v<T, float>)
+      asm volatile("" : "+f"(d[i])::"memory");
+    else
+      asm volatile("" : "+r"(d[i])::"memory");
+  }
+}
+
+// clang-format off
+#define MBLAS_SUMS_64 \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define MBLAS_SUMS_128 \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define MBLAS_SUMS_192 \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
+  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define MBLAS_SUMS_256 \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
+  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, " \
+  "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
+  "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define MBLAS_OF_8(c, i) c(d[i]), c(d[i + 1]), c(d[i + 2]), c(d[i + 3]), c(d[i + 4]), c(d[i + 5]), c(d[i + 6]), c(d[i + 7])
+#define MBLAS_OF_64(c, i) MBLAS_OF_8(c, i), MBLAS_OF_8(c, i + 8), MBLAS_OF_8(c, i + 16), MBLAS_OF_8(c, i + 24)
+#define MBLAS_OF_128(c, i) MBLAS_OF_64(c, i), MBLAS_OF_64(c, i + 32)
+#define MBLAS_OF_192(c, i) MBLAS_OF_128(c, i), MBLAS_OF_64(c, i + 64)
+#define MBLAS_OF_256(c, i) MBLAS_OF_128(c, i), MBLAS_OF_128(c, i + 64)
+#define MBLAS_FLOAT(x) "+f"(x)
+#define MBLAS_INT(x) "+r"(x)
+/// `p` is the number of the operand after the sums; the operands a and b follow, then `...`.
+#define MBLAS_PRODUCT(n, shape, p0, p1, scales, kind, ...)                                     \
+  asm volatile("{\n.reg .pred add;\nsetp.eq.b32 add, 0, 0;\n"                                 \
+               "wgmma.mma_async.sync.aligned.m64n" #n shape " {" MBLAS_SUMS_##n "}, %" p0 ", %" p1   \
+               ", add" scales ";\n}"                                                               \
+               : MBLAS_OF_##n(kind, 0)                                                             \
+               : "l"(a), "l"(b) __VA_OPT__(, ) __VA_ARGS__)
+#define MBLAS_PRODUCTS(n, p0, p1, p2, p3)                                                      \
+  if constexpr (std::is_same_v<In, __half>)                                                        \
+    MBLAS_PRODUCT(n, "k16.f32.f16.f16", p0, p1, ", 1, 1, %" p2 ", %" p3, MBLAS_FLOAT,          \
+                  "n"(int(!kAAlongK)), "n"(int(!kBAlongK)));                                       \
+  else if constexpr (std::is_same_v<In, __nv_bfloat16>)                                            \
+    MBLAS_PRODUCT(n, "k16.f32.bf16.bf16", p0, p1, ", 1, 1, %" p2 ", %" p3, MBLAS_FLOAT,        \
+                  "n"(int(!kAAlongK)), "n"(int(!kBAlongK)));                                       \
+  else if constexpr (std::is_same_v<In, Tf32>)                                                     \
+    MBLAS_PRODUCT(n, "k8.f32.tf32.tf32", p0, p1, ", 1, 1", MBLAS_FLOAT);                       \
+  else                                                                                             \
+    MBLAS_PRODUCT(n, "k32.s32.s8.s8", p0, p1, "", MBLAS_INT)
+
+/// d += a b: 64 rows by kN columns, thread t of the warpgroup holding row
+/// t / 32 * 16 + t % 32 / 4 (and, in the second half of four sums, 8 below) of columns 8 j + t % 4 * 2
+/// and one more, j by j. kAAlongK, kBAlongK: rows of 128 bytes run along k.
+template <class In, bool kAAlongK, bool kBAlongK, int kN>
+__device__ void multiply(Sum<In> (&d)[kN / 2], std::uint64_t a, std::uint64_t b) {
+  static_assert(kN == 64 || kN == 128 || kN == 192 || kN == 256);
+  static_assert(kBytesOf<In> == 2 || (kAAlongK && kBAlongK), "k innermost");
+  if constexpr (kN == 64) {
+    MBLAS_PRODUCTS(64, "32", "33", "34", "35");
+  } else if constexpr (kN == 128) {
+    MBLAS_PRODUCTS(128, "64", "65", "66", "67");
+  } else if constexpr (kN == 192) {
+    MBLAS_PRODUCTS(192, "96", "97", "98", "99");
+  } else {
+    MBLAS_PRODUCTS(256, "128", "129", "130", "131");
+  }
+}
+#undef MBLAS_SUMS_64
+#undef MBLAS_SUMS_128
+#undef MBLAS_SUMS_192
+#undef MBLAS_SUMS_256
+#undef MBLAS_OF_8
+#undef MBLAS_OF_64
+#undef MBLAS_OF_128
+#undef MBLAS_OF_192
+#undef MBLAS_OF_256
+#undef MBLAS_FLOAT
+#undef MBLAS_INT
+#undef MBLAS_PRODUCT
+#undef MBLAS_PRODUCTS
+// clang-format on
+
+}  // namespace mblas::cuda::gemm::hopper

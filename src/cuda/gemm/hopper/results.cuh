@@ -1,0 +1,220 @@
+// From the sums in a consumer's registers to C, or to where slices are added up.
+#pragma once
+
+#include "cuda/gemm/hopper/problem.cuh"
+
+namespace mblas::cuda::gemm::hopper {
+
+/// Neighbours of a row.
+template <class T>
+struct alignas(2 * sizeof(T)) Pair {
+  T of[2];
+};
+
+/// What a consumer knows of its threads, and its boxes for results.
+struct Consumer {
+  int number;    ///< of the consumers
+  int thread;    ///< of the warpgroup
+  unsigned out;  ///< boxes in shared memory
+
+  __device__ int row() const { return thread / 32 * 16 + thread % 32 / 4; }  ///< the first one
+  __device__ int col() const { return thread % 4 * 2; }
+  __device__ void sync() const { sync_named(1 + number, kWarpgroup); }
+};
+
+/// Where the bytes from `at` on of row `row` are in a swizzled box, up to the next multiple of 16.
+__device__ inline unsigned swizzled(int row, int at) {
+  return unsigned(row * 128 + ((at / 16 ^ row % 8) * 16) + at % 16);
+}
+
+/// The sums of a consumer, by blocks of 64 rows.
+template <class T, class Acc>
+using Sums = Acc[T::kBlocks][T::kCols / 2];
+
+/// The sums, from (row0, col0) of matrix `batch` of C on, go to C as boxes. beta is 0.
+template <class T, class Out, class Acc>
+__device__ void write_boxes(const Problem<Acc>& p, const Consumer& self, const Sums<T, Acc>& d,
+                            std::int64_t row0, std::int64_t col0, int batch) {
+  constexpr int kBoxCols = 128 / int(sizeof(Out)), kSums = kBoxCols / 2;
+  constexpr int kAcross = T::kCols / kBoxCols;
+#pragma unroll
+  for (int box = 0; box < T::kBlocks * kAcross; ++box) {
+    const int i = box / kAcross, j = box % kAcross;
+    const unsigned to = self.out + unsigned(box % T::kBoxes * kBoxBytes);
+    if (self.thread == 0) wait_stores_read<T::kBoxes - 1>();  // the one from this box among them
+    self.sync();
+    Out out[kSums];
+#pragma unroll
+    for (int e = 0; e < kSums; ++e) out[e] = narrow<Out>(p.alpha * d[i][j * kSums + e]);
+    if constexpr (sizeof(Out) == 2) {
+      // A lane's share of four 8x8 matrices: 16 rows, 16 columns.
+      const int lane = self.thread % 32, row = self.thread / 32 * 16 + lane % 16;
+      const auto& words = reinterpret_cast<const unsigned(&)[kSums / 2]>(out);
+#pragma unroll
+      for (int g = 0; g < kSums / 8; ++g)
+        store_matrices(to + swizzled(row, g * 32 + lane / 16 * 16), words[g * 4], words[g * 4 + 1],
+                       words[g * 4 + 2], words[g * 4 + 3]);
+    } else {
+#pragma unroll
+      for (int e = 0; e < kSums; e += 2)
+        store_shared(to + swizzled(self.row() + e / 2 % 2 * 8, (e / 4 * 8 + self.col()) * 4),
+                     reinterpret_cast<const uint2&>(out[e]));
+    }
+    fence_shared_for_copies();
+    self.sync();
+    if (self.thread == 0)
+      store_box(to, p.map_c, int(col0) + j * kBoxCols, int(row0) + i * 64, batch);
+  }
+}
+
+/// The same for every C and beta: by way of shared memory, so that a warp accesses rows of 64
+/// columns, neighbours together where they are aligned to that. A loop, for which the sums move
+/// down in their registers: unrolled, it took longer to fetch than to execute.
+template <class T, class Out, class Acc>
+__device__ void write_elements(const Problem<Acc>& p, const Consumer& self, Sums<T, Acc>& d,
+                               std::int64_t row0, std::int64_t col0, int batch) {
+  constexpr int kPassCols = 64, kSums = kPassCols / 2, kAcross = T::kCols / kPassCols;
+  constexpr int kRows = 16;  // of a warp
+  constexpr int kAtOnce = sizeof(Out) == 2 ? 16 : 8;
+  const int lane = self.thread % 32, warp_row = self.thread / 32 * kRows;
+  if (p.way == Way::Boxes) {  // in which other tiles may have gone
+    if (self.thread == 0) wait_stores_read<0>();
+    self.sync();
+  }
+  auto& flat = reinterpret_cast<Acc(&)[T::kBlocks * T::kCols / 2]>(d);
+#pragma unroll 1
+  for (int pass = 0; pass < T::kBlocks * kAcross; ++pass) {
+    const std::int64_t row = row0 + pass / kAcross * 64 + warp_row;
+    const std::int64_t col = col0 + pass % kAcross * kPassCols + lane * 2;
+    const int rows = int(min(p.m - row, std::int64_t(kRows)));
+    const int inside = int(min(p.n - col, std::int64_t(2)));  // of the pair
+    const bool pairs = inside > 1 && p.way != Way::Elements;
+    Out* c = static_cast<Out*>(p.C.at(batch)) + row * p.ldc + col;
+#pragma unroll
+    for (int e = 0; e < kSums; e += 2)
+      store_shared(self.out + unsigned(e / 16 * kBoxBytes) +
+                       swizzled(self.row() + e / 2 % 2 * 8, (e % 16 / 4 * 8 + self.col()) * 4),
+                   reinterpret_cast<const uint2&>(flat[e]));
+    __syncwarp();
+    const unsigned from = self.out + unsigned(lane / 16 * kBoxBytes);
+#pragma unroll 1
+    for (int r0 = 0; r0 < kRows; r0 += kAtOnce, c += kAtOnce * p.ldc) {
+      Pair<Out> pair[kAtOnce] = {};
+      if (p.read_c) {
+#pragma unroll
+        for (int r = 0; r < kAtOnce; ++r) {
+          const Out* const old = c + r * p.ldc;
+          if (r0 + r < rows && pairs) {
+            pair[r] = *reinterpret_cast<const Pair<Out>*>(old);
+          } else if (r0 + r < rows) {
+            if (inside > 0) pair[r].of[0] = old[0];
+            if (inside > 1) pair[r].of[1] = old[1];
+          }
+        }
+      }
+#pragma unroll
+      for (int r = 0; r < kAtOnce; ++r) {
+        const auto sums = load_shared<Pair<Acc>>(from + swizzled(warp_row + r0 + r, lane % 16 * 8));
+        store(p, sums.of[0], &pair[r].of[0]);
+        store(p, sums.of[1], &pair[r].of[1]);
+        Out* const to = c + r * p.ldc;
+        if (r0 + r < rows && pairs) {
+          *reinterpret_cast<Pair<Out>*>(to) = pair[r];
+        } else if (r0 + r < rows) {
+          if (inside > 0) to[0] = pair[r].of[0];
+          if (inside > 1) to[1] = pair[r].of[1];
+        }
+      }
+    }
+    __syncwarp();
+#pragma unroll
+    for (int e = 0; e + kSums < T::kBlocks * T::kCols / 2; ++e) flat[e] = flat[e + kSums];
+  }
+}
+
+template <class T, class Out, class Acc>
+__device__ void write(const Problem<Acc>& p, const Consumer& self, Sums<T, Acc>& d,
+                      std::int64_t row0, std::int64_t col0, int batch) {
+  const std::int64_t left = p.n - col0;
+  if (p.way == Way::Boxes && !p.read_c && (left >= T::kCols || left * sizeof(Out) % 16 == 0))
+    write_boxes<T, Out>(p, self, d, row0, col0, batch);
+  else
+    write_elements<T, Out>(p, self, d, row0, col0, batch);
+}
+
+/// Four sums that a thread of a consumer keeps of a slice.
+template <class Acc>
+struct alignas(16) Four {
+  Acc of[4];
+};
+
+/// Sums of a slice lie by block of the cluster, consumer, block of 64 rows, 8 columns and thread:
+/// so many fours.
+template <class T>
+constexpr int kFours = T::kRows* T::kCols / 4;
+
+template <class In, class T, class Acc>
+__device__ void finish(const Problem<Acc>& p, const Consumer& self, const Schedule::Item& item,
+                       unsigned rank, Sums<T, Acc>& d) {
+  const int share = T::kAlternating ? 0 : self.number;  // of the tile
+  if (item.cut) {
+    auto* const to = reinterpret_cast<Four<Acc>*>(p.sums) +
+                     (std::int64_t(item.slice) * p.schedule.cluster + rank) * kFours<T> +
+                     share * (kFours<T> / kConsumers) + self.thread;
+#pragma unroll
+    for (int i = 0; i < T::kBlocks; ++i)
+#pragma unroll
+      for (int j = 0; j < T::kCols / 8; ++j)
+        to[(i * (T::kCols / 8) + j) * kWarpgroup] = {d[i][j * 4], d[i][j * 4 + 1], d[i][j * 4 + 2],
+                                                     d[i][j * 4 + 3]};
+    return;
+  }
+  const std::int64_t row0 =
+      (std::int64_t(item.row) * p.schedule.cluster + rank) * T::kRows + share * T::kRowsEach;
+  const std::int64_t col0 = std::int64_t(item.col) * T::kCols;
+  if (row0 >= p.m) return;
+  if (p.wide)
+    write<T, WideOut<In>>(p, self, d, row0, col0, item.batch);
+  else if constexpr (kBytesOf<In> == 2)
+    write<T, In>(p, self, d, row0, col0, item.batch);
+}
+
+/// C of the tiles that are cut along k: the sum of the slices in their order. A thread has four
+/// sums.
+template <class T, class In, class Out>
+__global__ void __launch_bounds__(256) add_slices(const __grid_constant__ Problem<Sum<In>> p) {
+  wait_for_earlier_kernels();
+  const Schedule& s = p.schedule;
+  const unsigned number = blockIdx.x / (kFours<T> / 256);  // of a block's tile among those cut
+  const int four = int(blockIdx.x % (kFours<T> / 256) * 256 + threadIdx.x);
+  const unsigned cluster = number / s.cluster, rank = number % s.cluster;
+  const std::int64_t first = std::int64_t(cluster) * s.slices;
+  const auto* const from = reinterpret_cast<const Four<Sum<In>>*>(p.sums) + four;
+  const auto of_slice = [&](unsigned i) {
+    return from[((first + i) * s.cluster + rank) * kFours<T>];
+  };
+  Four<Sum<In>> sum = of_slice(0);
+#pragma unroll 4
+  for (unsigned i = 1; i < s.slices; ++i) {
+    const Four<Sum<In>> more = of_slice(i);
+#pragma unroll
+    for (int e = 0; e < 4; ++e) sum.of[e] += more.of[e];
+  }
+  const Schedule::Item item = s[s.whole + cluster * s.slices];
+  const int thread = four % kWarpgroup, j = four / kWarpgroup % (T::kCols / 8);
+  const int block = four / kWarpgroup / (T::kCols / 8);  // of 64 rows
+  const std::int64_t row0 = (std::int64_t(item.row) * s.cluster + rank) * T::kRows + block * 64 +
+                            thread / 32 * 16 + thread % 32 / 4;
+  const std::int64_t col = std::int64_t(item.col) * T::kCols + j * 8 + thread % 4 * 2;
+  const int inside = int(min(p.n - col, std::int64_t(2)));
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const std::int64_t row = row0 + 8 * half;
+    if (row >= p.m || inside <= 0) continue;
+    Out* const c = static_cast<Out*>(p.C.at(item.batch)) + row * p.ldc + col;
+    store(p, sum.of[half * 2], c);
+    if (inside > 1) store(p, sum.of[half * 2 + 1], c + 1);
+  }
+}
+
+}  // namespace mblas::cuda::gemm::hopper

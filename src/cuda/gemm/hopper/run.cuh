@@ -1,0 +1,122 @@
+// Launches of the engine, and its tiles by number.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+
+#include "cuda/gemm/allow_shared.cuh"
+#include "cuda/gemm/hopper/engine.cuh"
+#include "cuda/gemm/hopper/plan.hpp"
+#include "cuda/gemm/hopper/tensor_map.hpp"
+
+namespace mblas::cuda::gemm::hopper {
+
+/// An operand as the copy engine takes it: see BoxedMatrices. `along_k`: its rows run along k.
+struct Source {
+  const void* data;
+  std::int64_t rows, cols, ld, stride, count;
+  bool along_k;
+
+  CUtensorMap map(CUtensorMapDataType type, int size, int box_rows) const {
+    return tensor_map({type, size, data, rows, cols, ld, stride, count, box_rows});
+  }
+};
+
+/// A product of tiles; `p` without maps. Runs `tile` of kTiles.
+template <class In>
+void run_engine(int tile, Problem<Sum<In>> p, const Source& a, const Source& b,
+                const CudaQueue& queue);
+
+/// In the order of kTiles.
+using Large = Tile<128, 256, 4, 2, false>;
+using Wide = Tile<128, 192, 4, 3, false>;
+using Medium = Tile<128, 128, 5, 4, true>;
+using Small = Tile<64, 128, 8, 2, true>;
+
+template <class In>
+constexpr CUtensorMapDataType kMapType =
+    kBytesOf<In> == 1   ? CU_TENSOR_MAP_DATA_TYPE_UINT8
+    : kBytesOf<In> == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16
+                        : CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;  // rounds
+
+/// Launches `kernel` as soon as earlier kernels of the stream begin to end; it waits for them
+/// itself.
+template <class Parameter>
+void launch_early(const CudaQueue& queue, void (*kernel)(Parameter), unsigned blocks, int threads,
+                  unsigned cluster, std::size_t shared, const Parameter& p) {
+  cudaLaunchAttribute attributes[2] = {};
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  attributes[1].id = cudaLaunchAttributeClusterDimension;
+  attributes[1].val.clusterDim = {cluster, 1, 1};
+  cudaLaunchConfig_t config = {};
+  config.gridDim = blocks;
+  config.blockDim = threads;
+  config.dynamicSmemBytes = shared;
+  config.stream = queue.stream();
+  config.attrs = attributes;
+  config.numAttrs = cluster > 1 ? 2 : 1;
+  cuda_check(cudaLaunchKernelEx(&config, kernel, p), "kernel launch");
+}
+
+template <class T, class In, bool kAAlongK, bool kBAlongK>
+void launch_engine(const Problem<Sum<In>>& p, const CudaQueue& queue) {
+  static std::atomic<std::uint64_t> allowed = 0;
+  const auto kernel = engine_kernel<T, In, kAAlongK, kBAlongK>;
+  allow_shared(kernel, int(T::kShared), queue.device().ordinal, allowed);
+  const unsigned units = unsigned(std::max(queue.device().compute_units, 2));
+  launch_early(queue, kernel,
+               std::min(p.schedule.items, units / p.schedule.cluster) * p.schedule.cluster,
+               kThreads, p.schedule.cluster, T::kShared, p);
+}
+
+template <class T, class In>
+void run_tile(Problem<Sum<In>>& p, const Source& a, const Source& b, const CudaQueue& queue) {
+  constexpr int kSize = kBytesOf<In>, kElements = kDepthBytes / kSize;
+  const DeviceGuard guard(queue.device().ordinal);
+  const int rows_a = a.along_k ? T::kRows : kElements;
+  const int rows_b = b.along_k ? T::kCols / int(p.schedule.cluster) : kElements;
+  if (p.schedule.steps > 0) {
+    p.map_a = a.map(kMapType<In>, kSize, rows_a);
+    p.map_b = b.map(kMapType<In>, kSize, rows_b);
+  }
+  if constexpr (kSize == 2) {
+    if (a.along_k && b.along_k)
+      launch_engine<T, In, true, true>(p, queue);
+    else if (a.along_k)
+      launch_engine<T, In, true, false>(p, queue);
+    else if (b.along_k)
+      launch_engine<T, In, false, true>(p, queue);
+    else
+      launch_engine<T, In, false, false>(p, queue);
+  } else {
+    launch_engine<T, In, true, true>(p, queue);
+  }
+  const Schedule& s = p.schedule;
+  if (s.items == s.whole) return;
+  const unsigned blocks = (s.items - s.whole) / s.slices * s.cluster * (kFours<T> / 256);
+  if (p.wide)
+    launch_early(queue, add_slices<T, In, WideOut<In>>, blocks, 256, 1, 0, p);
+  else if constexpr (kSize == 2)
+    launch_early(queue, add_slices<T, In, In>, blocks, 256, 1, 0, p);
+}
+
+template <class In>
+void run_engine(int tile, Problem<Sum<In>> p, const Source& a, const Source& b,
+                const CudaQueue& queue) {
+  constexpr decltype(&run_tile<Large, In>) kRun[] = {run_tile<Large, In>, run_tile<Wide, In>,
+                                                     run_tile<Medium, In>, run_tile<Small, In>};
+  static_assert(std::size(kRun) == std::size(kTiles));
+  kRun[tile](p, a, b, queue);
+}
+
+extern template void run_engine<__half>(int, Problem<float>, const Source&, const Source&,
+                                        const CudaQueue&);
+extern template void run_engine<__nv_bfloat16>(int, Problem<float>, const Source&, const Source&,
+                                               const CudaQueue&);
+extern template void run_engine<Tf32>(int, Problem<float>, const Source&, const Source&,
+                                      const CudaQueue&);
+extern template void run_engine<std::int8_t>(int, Problem<std::uint32_t>, const Source&,
+                                             const Source&, const CudaQueue&);
+
+}  // namespace mblas::cuda::gemm::hopper

@@ -1,0 +1,26 @@
+// Descriptions of matrices in memory by which the copy engine finds them.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+namespace mblas::cuda::gemm::hopper {
+
+/// A batch of row-major matrices as boxes are copied out of it or into it. Boxes are 128 bytes
+/// wide, their chunks of 16 bytes swizzled in shared memory; elements outside of a matrix are read
+/// as zeros and not written.
+struct BoxedMatrices {
+  CUtensorMapDataType type;
+  int size;                 ///< bytes of an element
+  const void* data;         ///< a multiple of 16 bytes
+  std::int64_t rows, cols;  ///< of a matrix, each less than 2^31
+  std::int64_t ld, stride;  ///< elements between rows, and between matrices: multiples of 16 bytes
+  std::int64_t count;       ///< matrices
+  int box_rows;             ///< up to 256
+};
+
+/// Throws Status::NotSupported where the driver has no such thing, Internal if it refuses.
+CUtensorMap tensor_map(const BoxedMatrices& x);
+
+}  // namespace mblas::cuda::gemm::hopper
