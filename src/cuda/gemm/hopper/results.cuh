@@ -67,62 +67,82 @@ __device__ void write_boxes(const Problem<Acc>& p, const Consumer& self, const S
   }
 }
 
+/// What lies at `p` in global memory, as a T.
+template <class T>
+__device__ T& global(const void* p) {
+  __builtin_assume(__isGlobal(p));
+  return *static_cast<T*>(const_cast<void*>(p));
+}
+
 /// The same for every C and beta: by way of shared memory, so that a warp accesses rows of 64
-/// columns, neighbours together where they are aligned to that. A loop, for which the sums move
-/// down in their registers: unrolled, it took longer to fetch than to execute.
-template <class T, class Out, class Acc>
+/// columns. A lane has two elements of each: kPairs: neighbours, which it accesses together; else
+/// 32 columns apart. Elements of C are kept as they were read until all are asked for: taken apart
+/// at once, each would be waited for. A loop, for which the sums move down in their registers:
+/// unrolled, it takes longer to fetch than to execute.
+template <class T, bool kPairs, class Out, class Acc>
 __device__ void write_elements(const Problem<Acc>& p, const Consumer& self, Sums<T, Acc>& d,
                                std::int64_t row0, std::int64_t col0, int batch) {
   constexpr int kPassCols = 64, kSums = kPassCols / 2, kAcross = T::kCols / kPassCols;
-  constexpr int kRows = 16;  // of a warp
-  constexpr int kAtOnce = sizeof(Out) == 2 ? 16 : 8;
+  constexpr int kRows = 16, kAtOnce = kPairs && sizeof(Out) == 2 ? 16 : 8;  // of a warp
+  using Half = std::conditional_t<sizeof(Out) == 2, std::uint16_t, std::uint32_t>;
+  using Word = std::conditional_t<sizeof(Out) == 2, std::uint32_t, uint2>;
   const int lane = self.thread % 32, warp_row = self.thread / 32 * kRows;
-  if (p.way == Way::Boxes) {  // in which other tiles may have gone
-    if (self.thread == 0) wait_stores_read<0>();
-    self.sync();
-  }
+  const int lane_col = kPairs ? lane * 2 : lane, apart = kPairs ? 1 : 32;
   auto& flat = reinterpret_cast<Acc(&)[T::kBlocks * T::kCols / 2]>(d);
 #pragma unroll 1
   for (int pass = 0; pass < T::kBlocks * kAcross; ++pass) {
-    const std::int64_t row = row0 + pass / kAcross * 64 + warp_row;
-    const std::int64_t col = col0 + pass % kAcross * kPassCols + lane * 2;
-    const int rows = int(min(p.m - row, std::int64_t(kRows)));
-    const int inside = int(min(p.n - col, std::int64_t(2)));  // of the pair
-    const bool pairs = inside > 1 && p.way != Way::Elements;
-    Out* c = static_cast<Out*>(p.C.at(batch)) + row * p.ldc + col;
 #pragma unroll
     for (int e = 0; e < kSums; e += 2)
       store_shared(self.out + unsigned(e / 16 * kBoxBytes) +
                        swizzled(self.row() + e / 2 % 2 * 8, (e % 16 / 4 * 8 + self.col()) * 4),
                    reinterpret_cast<const uint2&>(flat[e]));
     __syncwarp();
-    const unsigned from = self.out + unsigned(lane / 16 * kBoxBytes);
+    const std::int64_t row = row0 + pass / kAcross * 64 + warp_row;
+    const std::int64_t col = col0 + pass % kAcross * kPassCols + lane_col;
+    const int rows = int(min(p.m - row, std::int64_t(kRows)));
+    const bool first = col < p.n, second = col + apart < p.n;
+    Out* c = static_cast<Out*>(p.C.at(batch)) + row * p.ldc + col;
 #pragma unroll 1
     for (int r0 = 0; r0 < kRows; r0 += kAtOnce, c += kAtOnce * p.ldc) {
-      Pair<Out> pair[kAtOnce] = {};
+      Word old[kAtOnce] = {};
+      Half old_first[kAtOnce] = {}, old_second[kAtOnce] = {};
       if (p.read_c) {
 #pragma unroll
         for (int r = 0; r < kAtOnce; ++r) {
-          const Out* const old = c + r * p.ldc;
-          if (r0 + r < rows && pairs) {
-            pair[r] = *reinterpret_cast<const Pair<Out>*>(old);
-          } else if (r0 + r < rows) {
-            if (inside > 0) pair[r].of[0] = old[0];
-            if (inside > 1) pair[r].of[1] = old[1];
-          }
+          const Out* const at = c + r * p.ldc;
+          const bool inside = r0 + r < rows;
+          if (kPairs && second && inside) old[r] = global<Word>(at);
+          if ((kPairs ? first && !second : first) && inside) old_first[r] = global<Half>(at);
+          if (!kPairs && second && inside) old_second[r] = global<Half>(at + apart);
         }
       }
 #pragma unroll
       for (int r = 0; r < kAtOnce; ++r) {
-        const auto sums = load_shared<Pair<Acc>>(from + swizzled(warp_row + r0 + r, lane % 16 * 8));
-        store(p, sums.of[0], &pair[r].of[0]);
-        store(p, sums.of[1], &pair[r].of[1]);
-        Out* const to = c + r * p.ldc;
-        if (r0 + r < rows && pairs) {
-          *reinterpret_cast<Pair<Out>*>(to) = pair[r];
-        } else if (r0 + r < rows) {
-          if (inside > 0) to[0] = pair[r].of[0];
-          if (inside > 1) to[1] = pair[r].of[1];
+        // The columns are in one box after another, 32 in each.
+        const int box_row = warp_row + r0 + r;
+        Pair<Acc> sums;
+        if constexpr (kPairs) {
+          sums = load_shared<Pair<Acc>>(self.out + unsigned(lane / 16 * kBoxBytes) +
+                                        swizzled(box_row, lane % 16 * 8));
+        } else {
+          sums.of[0] = load_shared<Acc>(self.out + swizzled(box_row, lane * 4));
+          sums.of[1] = load_shared<Acc>(self.out + kBoxBytes + swizzled(box_row, lane * 4));
+        }
+        Out* const at = c + r * p.ldc;
+        const bool inside = r0 + r < rows;
+        if (kPairs && second && inside) {
+          auto& pair = reinterpret_cast<Pair<Out>&>(old[r]);
+          store(p, sums.of[0], &pair.of[0]);
+          store(p, sums.of[1], &pair.of[1]);
+          global<Word>(at) = old[r];
+        }
+        if ((kPairs ? first && !second : first) && inside) {
+          store(p, sums.of[0], reinterpret_cast<Out*>(&old_first[r]));
+          global<Half>(at) = old_first[r];
+        }
+        if (!kPairs && second && inside) {
+          store(p, sums.of[1], reinterpret_cast<Out*>(&old_second[r]));
+          global<Half>(at + apart) = old_second[r];
         }
       }
     }
@@ -137,9 +157,15 @@ __device__ void write(const Problem<Acc>& p, const Consumer& self, Sums<T, Acc>&
                       std::int64_t row0, std::int64_t col0, int batch) {
   const std::int64_t left = p.n - col0;
   if (p.way == Way::Boxes && !p.read_c && (left >= T::kCols || left * sizeof(Out) % 16 == 0))
-    write_boxes<T, Out>(p, self, d, row0, col0, batch);
+    return write_boxes<T, Out>(p, self, d, row0, col0, batch);
+  if (p.way == Way::Boxes) {  // in which other tiles may have gone
+    if (self.thread == 0) wait_stores_read<0>();
+    self.sync();
+  }
+  if (p.way == Way::Elements)
+    write_elements<T, false, Out>(p, self, d, row0, col0, batch);
   else
-    write_elements<T, Out>(p, self, d, row0, col0, batch);
+    write_elements<T, true, Out>(p, self, d, row0, col0, batch);
 }
 
 /// Four sums that a thread of a consumer keeps of a slice.

@@ -39,14 +39,15 @@ constexpr CUtensorMapDataType kMapType =
     : kBytesOf<In> == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16
                         : CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;  // rounds
 
-/// Launches `kernel` as soon as earlier kernels of the stream begin to end; it waits for them
-/// itself.
+/// `early`: as soon as the kernel before it in the stream lets it; it waits for that one itself. In
+/// a graph, what is before the first kernel need not be one.
 template <class Parameter>
-void launch_early(const CudaQueue& queue, void (*kernel)(Parameter), unsigned blocks, int threads,
-                  unsigned cluster, std::size_t shared, const Parameter& p) {
+void launch_engine_kernel(const CudaQueue& queue, void (*kernel)(Parameter), unsigned blocks,
+                          int threads, unsigned cluster, std::size_t shared, const Parameter& p,
+                          bool early) {
   cudaLaunchAttribute attributes[2] = {};
   attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  attributes[0].val.programmaticStreamSerializationAllowed = early;
   attributes[1].id = cudaLaunchAttributeClusterDimension;
   attributes[1].val.clusterDim = {cluster, 1, 1};
   cudaLaunchConfig_t config = {};
@@ -65,9 +66,9 @@ void launch_engine(const Problem<Sum<In>>& p, const CudaQueue& queue) {
   const auto kernel = engine_kernel<T, In, kAAlongK, kBAlongK>;
   allow_shared(kernel, int(T::kShared), queue.device().ordinal, allowed);
   const unsigned units = unsigned(std::max(queue.device().compute_units, 2));
-  launch_early(queue, kernel,
-               std::min(p.schedule.items, units / p.schedule.cluster) * p.schedule.cluster,
-               kThreads, p.schedule.cluster, T::kShared, p);
+  launch_engine_kernel(queue, kernel,
+                       std::min(p.schedule.items, units / p.schedule.cluster) * p.schedule.cluster,
+                       kThreads, p.schedule.cluster, T::kShared, p, !queue.capturing());
 }
 
 template <class T, class In>
@@ -96,9 +97,9 @@ void run_tile(Problem<Sum<In>>& p, const Source& a, const Source& b, const CudaQ
   if (s.items == s.whole) return;
   const unsigned blocks = (s.items - s.whole) / s.slices * s.cluster * (kFours<T> / 256);
   if (p.wide)
-    launch_early(queue, add_slices<T, In, WideOut<In>>, blocks, 256, 1, 0, p);
+    launch_engine_kernel(queue, add_slices<T, In, WideOut<In>>, blocks, 256, 1, 0, p, true);
   else if constexpr (kSize == 2)
-    launch_early(queue, add_slices<T, In, In>, blocks, 256, 1, 0, p);
+    launch_engine_kernel(queue, add_slices<T, In, In>, blocks, 256, 1, 0, p, true);
 }
 
 template <class In>
