@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <csignal>
 #include <limits>
 #include <map>
 #include <memory>
@@ -67,6 +68,15 @@ std::vector<Versus> chosen_references(const BenchOptions& options, int threads) 
   return list;
 }
 
+/// Set by the first SIGINT or SIGTERM: what has been measured is still written. The second one ends
+/// the process.
+volatile std::sig_atomic_t interrupted = 0;
+
+void interrupt(int signal) {
+  interrupted = 1;
+  std::signal(signal, SIG_DFL);
+}
+
 /// Something in the race: a kernel of a backend, or a way of a library, ready to be called.
 struct Subject {
   std::string name, kernel;  ///< of the backend or library; the kernel's empty: its own choice
@@ -100,11 +110,14 @@ class Bench {
       if (any_backend(pass.host, pass.device)) total += pass.cases.size();
     Progress progress(total);
     print_table_header();
+    std::signal(SIGINT, interrupt);
+    std::signal(SIGTERM, interrupt);
     std::size_t i = 0;
     for (const Pass& pass : passes) {
       if (!any_backend(pass.host, pass.device)) continue;
       own_host_cases_ = apart && pass.host;
       for (const Case& c : pass.cases) {
+        if (interrupted) break;
         const auto report = [&](Row row) {
           progress.clear();
           print_row(row);
@@ -124,7 +137,9 @@ class Bench {
     const bool nothing_ran = std::none_of(rows_.begin(), rows_.end(),
                                           [](const Row& row) { return row.skipped.empty(); });
     if (nothing_ran) fmt::print(stderr, "mblas bench: nothing could be run\n");
-    return failed_ || nothing_ran ? 1 : 0;
+    if (interrupted)
+      fmt::print(stderr, "mblas bench: interrupted after {} of {} cases\n", i, total);
+    return failed_ || nothing_ran || interrupted ? 1 : 0;
   }
 
  private:

@@ -195,6 +195,21 @@ TEST(Environment, VerboseLines) {
 }
 
 #ifdef MBLAS_COMMAND
+TEST(Environment, AnInterruptedBenchWritesWhatItHas) {
+  const std::string file = ::testing::TempDir() + "interrupted.json";
+  const Finished f =
+      run_program({"/bin/sh", "-c",
+                   std::string(MBLAS_COMMAND) +
+                       " bench gemm --backend openmp -m 16:64:1 -n 16:64:1 -k 16:64:1 --json " +
+                       file + " & sleep 2; kill -TERM $!; wait $!"},
+                  {});
+  EXPECT_EQ(f.exit_code, 1) << f.err;
+  EXPECT_NE(f.err.find("interrupted after "), f.err.npos) << f.err;
+  std::ifstream stream(file);
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  EXPECT_NE(text.find("16"), text.npos) << text;
+}
+
 TEST(Environment, VerboseLinesReplay) {
   const Finished f = probe(kCalls, {{"MBLAS_BACKEND", "openmp"}, {"MBLAS_VERBOSE", "1"}});
   const std::regex receipt(" --backend ([a-z]+) --kernel ([a-z0-9_]+)  #");
