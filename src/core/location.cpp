@@ -13,7 +13,8 @@ namespace mblas {
 namespace {
 
 // The driver's interface, from its public documentation: no toolkit is needed to ask it.
-constexpr int kMemoryType = 2, kIsManaged = 8, kDeviceOrdinal = 9;
+constexpr int kMemoryType = 2, kIsManaged = 8, kDeviceOrdinal = 9, kLegacyIpc = 10,
+              kRangeStart = 11, kRangeSize = 12;
 constexpr unsigned kTypeDevice = 2;
 
 /// Libraries loaded since the process started; a change means that the driver may have come.
@@ -60,21 +61,31 @@ bool only_host_memory() {
   return true;
 }
 
-Place Locator::locate(const void* p) const {
+Place Locator::locate(const void* p) {
   if (!p) return {};
   for (Backend* backend : user_backends())
     if (backend->memory() == Memory::Device && backend->owns(p))
       return {Memory::Device, 0, backend};
   if (!query_) return {};
-  unsigned type = 0, managed = 0;
+  const auto address = reinterpret_cast<std::uintptr_t>(p);
+  if (address - start_ < size_) return known_;
+  unsigned type = 0, managed = 0, whole = 0;
   int ordinal = 0;
-  int attributes[] = {kMemoryType, kIsManaged, kDeviceOrdinal};
-  void* data[] = {&type, &managed, &ordinal};
+  std::uintptr_t start = 0;
+  std::size_t size = 0;
+  int attributes[] = {kMemoryType, kIsManaged, kDeviceOrdinal, kLegacyIpc, kRangeStart, kRangeSize};
+  void* data[] = {&type, &managed, &ordinal, &whole, &start, &size};
   // Fails only where the driver was never initialised: then no memory is its own. Memory it does
   // not know leaves the type at zero.
-  if (query_(3, attributes, data, reinterpret_cast<std::uintptr_t>(p)) != 0) return {};
+  if (query_(6, attributes, data, address) != 0) return {};
   if (managed) return {Memory::Managed, ordinal};
-  return {type == kTypeDevice ? Memory::Device : Memory::Host, ordinal};
+  const Place place{type == kTypeDevice ? Memory::Device : Memory::Host, ordinal};
+  if (type == kTypeDevice && whole) {
+    known_ = place;
+    start_ = start;
+    size_ = size;
+  }
+  return place;
 }
 
 }  // namespace mblas

@@ -1,6 +1,7 @@
 // Which side a pointer is on.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "mblas/backend.hpp"
@@ -17,16 +18,21 @@ struct Place {
 /// Asks the CUDA driver, if this process has loaded one, and the registered device backends. Never
 /// loads or initialises the driver itself: where nobody did, no pointer can be the device's. Made
 /// once a call: finding out whether the driver has come since the last time costs more than a
-/// question.
+/// question. A pointer into the allocation that the last answer was about is not asked about again:
+/// those of a batch mostly lie in one. That holds for allocations of cudaMalloc, which are on one
+/// device; of reserved addresses the driver knows only the whole range, whose parts may differ.
 class Locator {
  public:
   Locator();
-  Place locate(const void* p) const;
+  Place locate(const void* p);
 
  private:
   using Query = int (*)(unsigned count, int* attributes, void** data, std::uintptr_t pointer);
   friend bool only_host_memory();
   Query query_;  // null: no driver here
+  Place known_;  // of all addresses in an allocation, which begins at start_
+  std::uintptr_t start_ = 0;
+  std::size_t size_ = 0;
   static Query driver_query();
 };
 

@@ -48,7 +48,8 @@ Clash find_clash(const std::vector<Extent>& writes, const std::vector<Extent>& r
   order.resize(writes.size());
   reach.resize(writes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, {}, [&](std::size_t i) { return writes[i].begin; });
+  const auto begin_of = [&](std::size_t i) { return writes[i].begin; };
+  if (!std::ranges::is_sorted(order, {}, begin_of)) std::ranges::sort(order, {}, begin_of);
   for (std::size_t i = 0; i < order.size(); ++i)
     reach[i] = std::max(i ? reach[i - 1] : 0, writes[order[i]].end());
 
@@ -62,9 +63,10 @@ Clash find_clash(const std::vector<Extent>& writes, const std::vector<Extent>& r
   for (std::size_t i = 0; i < order.size(); ++i)
     if (const std::size_t w = find(writes[order[i]], i); w != writes.size())
       return {Clash::Writes, w, order[i]};
-  for (std::size_t r = 0; r < reads.size(); ++r) {
-    const auto before = std::ranges::lower_bound(order, reads[r].end(), {},
-                                                 [&](std::size_t i) { return writes[i].begin; });
+  for (std::size_t r = 0; r < reads.size() && !writes.empty(); ++r) {
+    // Mostly the reads are elsewhere altogether.
+    if (reads[r].end() <= writes[order.front()].begin || reads[r].begin >= reach.back()) continue;
+    const auto before = std::ranges::lower_bound(order, reads[r].end(), {}, begin_of);
     if (const std::size_t w = find(reads[r], std::size_t(before - order.begin()));
         w != writes.size())
       return {Clash::WriteAndRead, w, r};

@@ -1,10 +1,7 @@
-// Products of a matrix and a vector, and sums so long that m and n of at most 16 are small: limited
-// by reading the long operand once.
+// Sums so long that m and n of at most 16 are small: limited by reading both operands once.
 //
-// On an H200, ratios to cuBLAS: 4096x4096 times a vector 0.75 for floats along k (simt reads those
-// along the vector faster), 0.71 to 0.86 for doubles, 0.65 to 0.86 for complex; 8x8x100000 1.27 and
-// 1.06. Two to 16 vectors at once were slower here (0.5 to 0.7) than in tiles of simt and
-// tensor_mma.
+// On an H200, ratios to cuBLAS: 8x8x100000 1.27 for floats, 1.06 for doubles. Long m or n with 2 to
+// 16 vectors were slower here (0.5 to 0.7) than in tiles of simt and in thin_f64.
 #include <algorithm>
 #include <limits>
 
@@ -20,28 +17,6 @@ constexpr std::int64_t kLeastBytes = 16 << 10;  // of the long operand that a bl
 
 constexpr int kMostShort = 16;  // of m and n
 
-/// f<kShort>() with the columns of the short operand that a kernel computes.
-template <class In, class F>
-void with_short(int count, F&& f) {
-  if (count == 1)
-    f.template operator()<1>();
-  else if constexpr (!is_complex_v<In>)
-    f.template operator()<kMostShort>();
-}
-
-/// f<In>() with the device type of a type of 4 bytes or more.
-template <class F>
-void with_wide_type(DType type, F&& f) {
-  if (type == DType::f32)
-    f.template operator()<float>();
-  else if (type == DType::f64)
-    f.template operator()<double>();
-  else if (type == DType::cf32)
-    f.template operator()<Complex<float>>();
-  else
-    f.template operator()<Complex<double>>();
-}
-
 /// Which operand is the long one, and how the work is cut.
 struct Plan {
   bool long_is_b, along_k;
@@ -51,15 +26,15 @@ struct Plan {
   std::size_t shared;  // of a block; less than has to be asked for
 };
 
-template <class In, int kShort, bool kAlongK, bool kVectors>
+template <class In, bool kAlongK, bool kVectors>
 void cut(Plan& plan, const GemmArgs& args, const DeviceInfo& device) {
-  using S = thin::Shape<In, kShort, kAlongK, kVectors>;
+  using S = thin::Shape<In, kMostShort, kAlongK, kVectors>;
   using Acc = Accumulator<In>;
   const std::int64_t slots = std::int64_t(std::max(device.compute_units, 1)) * S::kBlocks;
   int slices;
   if constexpr (kAlongK) {
     // Rows of a block: enough that the short operand is read little.
-    constexpr int kWanted = kShort == 1 ? 16 : 64;
+    constexpr int kWanted = 64;
     plan.lanes = std::min(kWanted / S::kWarpRows, thin::kWarps);
     while (plan.lanes > 1 && plan.lanes / 2 * S::kWarpRows >= plan.length) plan.lanes /= 2;
     plan.tile = plan.lanes * S::kWarpRows;
@@ -78,7 +53,7 @@ void cut(Plan& plan, const GemmArgs& args, const DeviceInfo& device) {
   plan.tiles = ceil_div(plan.length, plan.tile);
   plan.shared =
       std::max(std::size_t(S::kShortBytes),
-               sizeof(Acc) * std::size_t(slices * thin::slice_pitch<Acc>(plan.tile, kShort)));
+               sizeof(Acc) * std::size_t(slices * thin::slice_pitch<Acc>(plan.tile, kMostShort)));
 
   // As many parts as fill the device once, unless they would have too little to do.
   const std::int64_t line = std::min<std::int64_t>(plan.length, plan.tile) * int(sizeof(In));
@@ -89,25 +64,27 @@ void cut(Plan& plan, const GemmArgs& args, const DeviceInfo& device) {
   plan.depth = ceil_div(ceil_div(args.k, plan.parts), 32) * 32;
 }
 
-/// f<In, kShort, kAlongK, kVectors>() with the kernel that the operands ask for.
+/// f<In, kAlongK, kVectors>() with the kernel that the operands ask for.
 template <class F>
 void with_variant(const GemmArgs& args, const Plan& plan, F&& f) {
-  with_wide_type(args.in, [&]<class In>() {
+  const auto with_type = [&]<class In>() {
     const auto bits = access_bits(plan.long_is_b ? args.B : args.A, args.batch, int(sizeof(In)));
-    with_short<In>(plan.count, [&]<int kShort>() {
-      const auto with_order = [&]<bool kAlongK>() {
-        constexpr int kVector = thin::Shape<In, kShort, kAlongK, true>::kVector;
-        if (bits % (kVector * sizeof(In)) == 0 && (kAlongK || plan.length % kVector == 0))
-          f.template operator()<In, kShort, kAlongK, true>();
-        else
-          f.template operator()<In, kShort, kAlongK, false>();
-      };
-      if (plan.along_k)
-        with_order.template operator()<true>();
+    const auto with_order = [&]<bool kAlongK>() {
+      constexpr int kVector = thin::Shape<In, kMostShort, kAlongK, true>::kVector;
+      if (bits % (kVector * sizeof(In)) == 0 && (kAlongK || plan.length % kVector == 0))
+        f.template operator()<In, kAlongK, true>();
       else
-        with_order.template operator()<false>();
-    });
-  });
+        f.template operator()<In, kAlongK, false>();
+    };
+    if (plan.along_k)
+      with_order.template operator()<true>();
+    else
+      with_order.template operator()<false>();
+  };
+  if (args.in == DType::f32)
+    with_type.template operator()<float>();
+  else
+    with_type.template operator()<double>();
 }
 
 Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
@@ -118,19 +95,15 @@ Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
   plan.along_k = plan.long_is_b ? b_along_k : a_along_k;
   plan.length = plan.long_is_b ? args.n : args.m;
   plan.count = int(plan.long_is_b ? args.m : args.n);
-  with_variant(args, plan, [&]<class In, int kShort, bool kAlongK, bool kVectors>() {
-    cut<In, kShort, kAlongK, kVectors>(plan, args, device);
+  with_variant(args, plan, [&]<class In, bool kAlongK, bool kVectors>() {
+    cut<In, kAlongK, kVectors>(plan, args, device);
   });
   return plan;
 }
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
-  if (size_of(args.in) < 4) return "for types of 4 bytes or more";
-  const bool small = std::max(args.m, args.n) <= (is_complex(args.in) ? 1 : kMostShort);
-  if (!small && std::min(args.m, args.n) > 1) return "for vectors, or real m and n of at most 16";
-  const bool along_k = args.m == 1 ? is_transposed(args.transB) : !is_transposed(args.transA);
-  if (!small && args.in == DType::f32 && !along_k)
-    return "reads floats that lie along the vector slower than a tile";
+  if (args.in != DType::f32 && args.in != DType::f64) return "for f32 and f64";
+  if (std::max(args.m, args.n) > kMostShort) return "for m and n of at most 16";
   return declines_emulation(args, device);
 }
 
@@ -157,9 +130,9 @@ void launch_with(const CudaQueue& queue, Kernel* kernel, std::int64_t blocks, st
   cuda_check(cudaLaunchKernelEx(&config, kernel, p), "kernel launch");
 }
 
-template <class In, int kShort, bool kAlongK, bool kVectors>
+template <class In, bool kAlongK, bool kVectors>
 void launch_thin(thin::Problem<In> p, std::size_t shared, const CudaQueue& queue) {
-  const auto kernel = thin::thin_kernel<In, kShort, kAlongK, kVectors>;
+  const auto kernel = thin::thin_kernel<In, kMostShort, kAlongK, kVectors>;
   cudaLaunchAttribute cluster = {};
   cluster.id = cudaLaunchAttributeClusterDimension;
   cluster.val.clusterDim = {unsigned(p.parts), 1, 1};
@@ -170,7 +143,7 @@ void launch_thin(thin::Problem<In> p, std::size_t shared, const CudaQueue& queue
                 p.cluster && p.parts > 1, p);
 }
 
-template <class In, int kShort, bool kAlongK, bool kVectors>
+template <class In, bool kAlongK, bool kVectors>
 void run_as(const GemmArgs& args, const Plan& plan, const CudaQueue& queue) {
   thin::Problem<In> p{gemm_problem<In, In>(args, queue, 1, 1)};
   const bool b = plan.long_is_b;
@@ -182,9 +155,6 @@ void run_as(const GemmArgs& args, const Plan& plan, const CudaQueue& queue) {
   p.line = b ? args.B.ld : args.A.ld;
   p.small = b ? p.a : Strides{p.b.col, p.b.row};
   p.c = b ? Strides{1, p.ldc} : Strides{p.ldc, 1};
-  // A conjugate of the long operand is one of the other and of the sums.
-  p.conjugate_sum = b ? p.conjugate_b : p.conjugate_a;
-  p.conjugate_small = p.conjugate_a != p.conjugate_b;
   p.Long = b ? p.B : p.A;
   p.Short = b ? p.A : p.B;
   p.depth = plan.depth;
@@ -192,7 +162,7 @@ void run_as(const GemmArgs& args, const Plan& plan, const CudaQueue& queue) {
   p.cluster = plan.cluster;
   p.sums = reinterpret_cast<In*>(queue.workspace.data() + gemm_pointer_bytes(args, queue.device()));
 
-  launch_thin<In, kShort, kAlongK, kVectors>(p, plan.shared, queue);
+  launch_thin<In, kAlongK, kVectors>(p, plan.shared, queue);
   if (p.parts > 1 && !p.cluster) {
     cudaLaunchAttribute early = {};
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -207,16 +177,16 @@ void run(const GemmArgs& args, Queue& base) {
   const auto& queue = static_cast<const CudaQueue&>(base);
   const Plan plan = plan_of(args, queue.device());
   const DeviceGuard guard(queue.device().ordinal);
-  with_variant(args, plan, [&]<class In, int kShort, bool kAlongK, bool kVectors>() {
-    run_as<In, kShort, kAlongK, kVectors>(args, plan, queue);
+  with_variant(args, plan, [&]<class In, bool kAlongK, bool kVectors>() {
+    run_as<In, kAlongK, kVectors>(args, plan, queue);
   });
 }
 
 }  // namespace
 
 Kernel<GemmArgs> thin() {
-  return {"thin", "a matrix times a vector, or very long sums: k cut over clusters or blocks",
-          declines, workspace, run};
+  return {"thin", "very long sums: m and n up to 16, k cut over clusters or blocks", declines,
+          workspace, run};
 }
 
 }  // namespace mblas::cuda::gemm

@@ -30,9 +30,9 @@ struct Shape {
   static constexpr int kVector = int(16 / sizeof(In));
   static constexpr int kLoads = 8;
   /// Blocks that share a multiprocessor's registers.
-  static constexpr int kBlocks = kShort > 1 ? (kVector < 4 ? 2 : 3) : kVector == 4 ? 4 : 3;
+  static constexpr int kBlocks = kVector < 4 ? 2 : 3;
   /// Rows of L of a thread, and loads along each.
-  static constexpr int kRows = !kAlongK ? 1 : kShort > 1 ? kVector : kVector == 1 ? 2 : 4;
+  static constexpr int kRows = kAlongK ? kVector : 1;
   static constexpr int kEach = kLoads / kRows;
   static constexpr int kSums = (kAlongK ? kRows : kVector) * kShort;
   static constexpr int kWarpRows = kRows * 32 / kLanesAlongK;  // where memory runs along k
@@ -63,7 +63,6 @@ struct Problem : GemmProblem<Acc> {
   std::int64_t line = 0;    ///< between two lines of the long operand
   Strides small{};          ///< of the short operand: along its short side, along k
   Strides c{};              ///< of C along L and along the short side
-  bool conjugate_small = false, conjugate_sum = false;
   DeviceInput Long{}, Short{};
   std::int64_t depth = 0;  ///< of k of a part
   int parts = 0;
@@ -77,23 +76,12 @@ struct alignas(sizeof(T) * kCount) Pack {
   T e[kCount];
 };
 
-template <class T>
-__device__ T shuffle_xor(T x, int lanes) {
-  if constexpr (is_complex_v<T>)
-    return {__shfl_xor_sync(~0u, x.re, lanes), __shfl_xor_sync(~0u, x.im, lanes)};
-  else
-    return __shfl_xor_sync(~0u, x, lanes);
-}
-
 /// Stores an element of C of matrix `batch`.
 template <class In>
 __device__ void store_sum(const Problem<Accumulator<In>>& p, Accumulator<In> sum,
                           std::int64_t batch, std::int64_t l, int s) {
-  if constexpr (is_complex_v<In>)
-    if (p.conjugate_sum) sum.im = -sum.im;
   void* const c = p.C.at(batch);
-  const std::int64_t at = l * p.c.row + s * p.c.col;
-  store(p, sum, static_cast<In*>(c) + at);
+  store(p, sum, static_cast<In*>(c) + l * p.c.row + s * p.c.col);
 }
 
 template <class In, int kShort, bool kAlongK, bool kVectors>
@@ -168,8 +156,7 @@ __global__ void __launch_bounds__(kThreads, Shape<In, kShort, kAlongK, kVectors>
         const int s = p.small.col == 1 ? i / padded : i % kShort;
         const int k = p.small.col == 1 ? i % padded : i / kShort;
         Acc y = {};
-        if (s < p.count && k < length)
-          y = widen(y0[s * p.small.row + (chunk + k) * p.small.col], p.conjugate_small);
+        if (s < p.count && k < length) y = widen(y0[s * p.small.row + (chunk + k) * p.small.col]);
         small[s * S::kPitch + k] = y;
       }
     } else {
@@ -183,7 +170,7 @@ __global__ void __launch_bounds__(kThreads, Shape<In, kShort, kAlongK, kVectors>
           const int s = g * S::kPack + e;
           y.e[e] = {};
           if (s < p.count && k < length)
-            y.e[e] = widen(y0[s * p.small.row + (chunk + k) * p.small.col], p.conjugate_small);
+            y.e[e] = widen(y0[s * p.small.row + (chunk + k) * p.small.col]);
         }
         reinterpret_cast<Small*>(small + k * kShort)[g] = y;
       }
@@ -320,7 +307,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll 4
     for (int i = int(threadIdx.x) % 32; i < p.parts; i += 32) sum = sum + p.sums[e * p.parts + i];
 #pragma unroll
-    for (int lanes = 16; lanes > 0; lanes /= 2) sum = sum + shuffle_xor(sum, lanes);
+    for (int lanes = 16; lanes > 0; lanes /= 2) sum += __shfl_xor_sync(~0u, sum, lanes);
     if (threadIdx.x % 32 != 0) continue;
     const std::int64_t batch = e / matrix, l = e % matrix / p.count, s = e % matrix % p.count;
     store_sum<In>(p, sum, batch, l, int(s));
