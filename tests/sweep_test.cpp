@@ -186,15 +186,27 @@ TEST_P(Sweep, Large) {
   run(list);
 }
 
-// Every configuration of a row that can be tuned, on a small square, an odd shape and a long k.
+// Every configuration of a row that can be tuned: on a small square, an odd shape, a long k, and
+// for products all pairs of operations, with rows that lie at multiples of 16 bytes.
 TEST_P(Configurations, EachOne) {
   const Row& row = GetParam();
   if (const std::string& reason = row.backend->unavailable(); !reason.empty())
     GTEST_SKIP() << reason;
   constexpr std::int64_t kShapes[][3] = {{64, 64, 64}, {259, 131, 77}, {70, 133, 30016}};
+  std::vector<cases::Case> list;
+  for (const auto& [m, n, k] : kShapes)
+    list.push_back(packed(resized(large_case(row.op, row.types), m, n, k)));
+  if (row.op == op_name<GemmArgs>)
+    for (const Op a : {Op::NoTrans, Op::Trans})
+      for (const Op b : {Op::NoTrans, Op::Trans}) {
+        auto c = std::get<cases::GemmCase>(resized(list.front(), 272, 144, 208));
+        c.transA = a;
+        c.transB = b;
+        list.push_back(c);
+      }
   std::vector<bool> ran(row.configs.size());
-  for (const auto& [m, n, k] : kShapes) {
-    const auto problem = cases::prepare(packed(resized(large_case(row.op, row.types), m, n, k)), 0);
+  for (const cases::Case& c : list) {
+    const auto problem = cases::prepare(c, 0);
     for (std::size_t i = 0; i < row.configs.size(); ++i) {
       Place place(row, row.configs[i]);
       cases::Run run(*problem, place.queue.get());

@@ -6,8 +6,12 @@
 namespace mblas::cuda {
 
 namespace gemm {
+Kernel<GemmArgs> tiny_warp();
 Kernel<GemmArgs> tiny();
+Kernel<GemmArgs> gemv();
 Kernel<GemmArgs> thin();
+Kernel<GemmArgs> thin_f64();
+Kernel<GemmArgs> tensor_f64_tma();
 Kernel<GemmArgs> tensor_f64();
 Kernel<GemmArgs> tensor_wgmma();
 Kernel<GemmArgs> tensor_mma();

@@ -16,7 +16,7 @@ class Memo {
     for (std::size_t i = 0; i < count_; ++i)
       if (entries_[i].key == key) return entries_[i].value;
     const std::size_t to = next_++ % entries_.size();
-    entries_[to] = {key, f(key)};
+    entries_[to] = {key, f()};
     if (count_ < entries_.size()) ++count_;
     return entries_[to].value;
   }

@@ -14,6 +14,7 @@
 #include "cuda/gemm/simt_run.cuh"
 #include "cuda/gemm/simt_tiles.hpp"
 #include "cuda/kernels.hpp"
+#include "cuda/memo.hpp"
 
 namespace mblas::cuda::gemm {
 namespace {
@@ -95,7 +96,9 @@ const ConfigList<simt::Config>& configs() {
 
 /// That of the configuration, else the model's.
 simt::Choice choice(const GemmArgs& args, const simt::Shape& shape) {
-  return simt::choose(shape, args.config < 0 ? nullptr : &configs()[args.config]);
+  if (args.config >= 0) return simt::choose(shape, &configs()[args.config]);
+  thread_local Memo<decltype(shape.key()), simt::Choice> memo;
+  return memo(shape.key(), [&] { return simt::choose(shape); });
 }
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {

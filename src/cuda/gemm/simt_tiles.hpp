@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <tuple>
 
 namespace mblas::cuda::simt {
 
@@ -22,10 +23,10 @@ struct TileInfo {
 /// Of float and of complex<float>, whose multiply-adds are four each, by number; figures of an
 /// H200.
 inline constexpr TileInfo kTiles[] = {
-    {128, 256, 16, 1, 106, 1.0, false},  {256, 128, 16, 1, 106, 1.0, false},
-    {128, 128, 16, 2, 100, 1.95, false}, {64, 128, 16, 3, 94, 1.2, true},
-    {64, 64, 16, 4, 82, 1.15, true},     {128, 16, 32, 2, 45, 1.3, true},
-    {16, 128, 32, 2, 45, 1.3, true},
+    {128, 256, 16, 1, 103, 1.0, false},   {256, 128, 16, 1, 103, 1.0, false},
+    {128, 128, 16, 2, 96.3, 1.62, false}, {64, 128, 16, 3, 95.9, 1.3, true},
+    {64, 64, 16, 4, 82, 1.15, true},      {128, 16, 32, 2, 49, 1.45, true},
+    {16, 128, 32, 2, 49, 1.45, true},
 };
 inline constexpr TileInfo kComplexTiles[] = {
     {128, 64, 16, 2, 25.5, 2, true},
@@ -45,6 +46,11 @@ struct Shape {
   bool clusters;                 ///< the device has them
   std::int64_t workspace_bytes;  ///< that slices may take
   int element_bytes;
+
+  auto key() const {
+    return std::tuple(tiles.data(), m, n, k, batch, turned_a, turned_b, loose_a, loose_b,
+                      processors, clusters, workspace_bytes, element_bytes);
+  }
 };
 
 /// The first `whole` tiles are not cut; k of the others is, into `slices`.
@@ -72,24 +78,23 @@ inline double cycles_of(const Shape& x, const Choice& c) {
   const auto block = [&](int slices) {
     const std::int64_t steps = (x.k + t.depth - 1) / t.depth;
     const double depth = double((steps + slices - 1) / slices * t.depth);
-    double copies = 0.04 * (x.turned_a * t.m + x.turned_b * t.n);
+    double copies = 0.026 * (x.turned_a * t.m + x.turned_b * t.n);
     if (x.loose_a + x.loose_b > 0 && !c.repack)
-      copies += 0.15 * (!x.turned_a * t.m + !x.turned_b * t.n);
-    return depth * (t.m * t.n / t.rate + copies) + 1200 + 0.15 * t.m * t.n;
+      copies += 0.18 * (!x.turned_a * t.m + !x.turned_b * t.n);
+    return depth * (t.m * t.n / t.rate + copies) + 850 + 0.19 * t.m * t.n;
   };
 
-  // Blocks of one multiprocessor: rounds that fill it, and the rest. Clusters are packed onto as
-  // few multiprocessors as hold them.
+  // Blocks of one multiprocessor: rounds that fill it, and the rest.
   const double each = std::ceil(double(tiles_of(x, t) - c.whole) * c.slices / x.processors);
   const double rounds = std::floor(each / t.blocks), rest = each - rounds * t.blocks;
-  const double last = c.cluster && each > 1 ? t.blocks : std::max(rest, t.alone);
-  double cycles = (rounds * t.blocks + (rest > 0 ? last : 0)) * block(c.slices);
+  double cycles = rounds * t.blocks + (rest > 0 ? std::max(rest, t.alone) : 0);
+  cycles *= block(c.slices);
   if (c.slices > 1 && c.cluster)
-    cycles = (each > 1 ? 1.12 : 1) * cycles + 2000 + 500 * c.slices;
+    cycles = (each > 1 ? 1.08 : 1) * cycles + 2700 + 750 * c.slices;
   else if (c.slices > 1)
-    cycles += 6500 + 40 * c.slices + slice_bytes(x, c) * (c.slices + 1) / c.slices / 2000;
+    cycles += 6600 + 170 * c.slices + slice_bytes(x, c) * (c.slices + 1) / c.slices / 2240;
   if (c.repack)
-    cycles += 4000 * ((x.loose_a > 0) + (x.loose_b > 0)) + 2 * (x.loose_a + x.loose_b) / 2000;
+    cycles += 4500 * ((x.loose_a > 0) + (x.loose_b > 0)) + 2 * (x.loose_a + x.loose_b) / 3000;
   return cycles + double(c.whole / x.processors) * block(1);
 }
 

@@ -12,6 +12,7 @@
 #include "core/config_list.hpp"
 #include "cuda/gemm/tensor_f64.cuh"
 #include "cuda/kernels.hpp"
+#include "cuda/memo.hpp"
 
 namespace mblas::cuda::gemm {
 namespace {
@@ -155,8 +156,12 @@ Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
 }
 
 Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
-  return args.in == DType::f64 ? plan_of<double>(args, device)
-                               : plan_of<Complex<double>>(args, device);
+  std::tuple key(args.in, args.m, args.n, args.k, args.batch, args.config, device.compute_units);
+  thread_local Memo<decltype(key), Plan> memo;
+  return memo(key, [&] {
+    return args.in == DType::f64 ? plan_of<double>(args, device)
+                                 : plan_of<Complex<double>>(args, device);
+  });
 }
 
 std::size_t parts_bytes(const GemmArgs& args, const Plan& plan) {

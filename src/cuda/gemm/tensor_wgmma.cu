@@ -43,7 +43,7 @@ hopper::Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
                                device.compute_units,
                                kMostSumBytes};
   thread_local Memo<hopper::Shape, hopper::Plan> memo;
-  if (args.config < 0) return memo(shape, hopper::choose);
+  if (args.config < 0) return memo(shape, [&] { return hopper::choose(shape); });
   const hopper::Config& c = configs()[args.config];
   const hopper::Plan plan = hopper::plan_of(shape, c);
   return hopper::fits(shape, c, plan) ? plan : hopper::Plan{};

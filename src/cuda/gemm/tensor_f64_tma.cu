@@ -1,0 +1,138 @@
+// gemm of doubles, real or complex, on Hopper: the operands as the copy engine takes them, and the
+// choice of tiles. Operands whose rows do not start at multiples of 16 bytes and small products are
+// left to tensor_f64.
+#include <string>
+
+#include "core/config_list.hpp"
+#include "cuda/gemm/hopper/tensor_map.hpp"
+#include "cuda/gemm/tensor_f64_tma_plan.hpp"
+#include "cuda/gemm/tensor_f64_tma_run.cuh"
+#include "cuda/kernels.hpp"
+
+namespace mblas::cuda::gemm {
+namespace {
+
+constexpr std::int64_t kMostCoordinate = std::int64_t{1} << 30;
+
+/// Those of doubles and then the complex one's: "128x64", "128x64_cut".
+const ConfigList<tma64::Config>& configs() {
+  static const auto list = [] {
+    ConfigList<tma64::Config> all;
+    for (const auto tiles : {std::span<const tma64::TileInfo>(tma64::kTiles),
+                             std::span<const tma64::TileInfo>(tma64::kComplexTiles)})
+      for (const tma64::TileInfo& t : tiles)
+        for (const bool cut : {false, true})
+          all.add({t.x, t.y, cut},
+                  std::to_string(t.x) + "x" + std::to_string(t.y) + (cut ? "_cut" : ""));
+    return all;
+  }();
+  return list;
+}
+
+/// X is op(B) where that lets loads bring neighbours in an operand of the instruction.
+bool is_swapped(const GemmArgs& args) {
+  return args.in == DType::f64 && !is_transposed(args.transB);
+}
+
+tma64::Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
+  const bool real = args.in == DType::f64, swapped = is_swapped(args);
+  const tma64::Shape shape = {
+      real ? std::span<const tma64::TileInfo>(tma64::kTiles) : tma64::kComplexTiles,
+      swapped ? args.n : args.m,
+      swapped ? args.m : args.n,
+      args.k,
+      args.batch,
+      real && is_transposed(args.transA) && !is_transposed(args.transB),
+      real ? 1 : 4,
+      std::max(device.compute_units, 1),
+      size_of(args.in)};
+  return tma64::choose(shape, args.config < 0 ? nullptr : &configs()[args.config]);
+}
+
+const char* declines(const GemmArgs& args, const DeviceInfo& device) {
+  if (args.in != DType::f64 && args.in != DType::cf64) return "for f64 and cf64";
+  if (device.capability != 90 || !runs_clusters(device))
+    return "needs compute capability 9.0 and code for it";
+  constexpr std::size_t kShared = 227 << 10;
+  if (device.shared_memory < kShared) return "needs more shared memory";
+  if (std::max({args.m, args.n, args.k, args.batch}) >= kMostCoordinate)
+    return "for sizes of less than 2^30";
+  if (args.k == 0) return "for products of some depth";
+  if (args.batch > 1 && (args.A.pointers || args.B.pointers))
+    return "for matrices at equal distances";
+  const int size = size_of(args.in);
+  if ((access_bits(args.A, args.batch, size) | access_bits(args.B, args.batch, size)) % 16 != 0)
+    return "for rows at multiples of 16 bytes";
+  if (plan_of(args, device).tile < 0)
+    return args.config < 0 ? "for fewer tiles" : "the configuration's tiles are not for this call";
+  // Below these the smaller tiles of tensor_f64, and their shorter way to the first product, win.
+  const double least = args.in == DType::f64 ? 200.0 * 200 * 200 : 640.0 * 640 * 640;
+  if (args.config < 0 && double(args.m) * double(args.n) * double(args.k) < least)
+    return "for larger products";
+  return declines_emulation(args, device);
+}
+
+std::size_t workspace_bytes(const GemmArgs& args, const DeviceInfo& device) {
+  return gemm_pointer_bytes(args, device) + std::size_t(plan_of(args, device).part_bytes);
+}
+
+template <class T>
+void run_as(const GemmArgs& args, const CudaQueue& queue) {
+  using namespace tma64;
+  constexpr int kDoubles = int(sizeof(T)) / 8;  // elements of the maps
+  const Plan plan = plan_of(args, queue.device());
+  const auto tiles = std::span<const TileInfo>(kTiles);
+  const TileInfo& t = kDoubles == 1 ? tiles[std::size_t(plan.tile)] : kComplexTiles[0];
+  const bool swapped = is_swapped(args);
+  Problem<T> p;
+  static_cast<GemmProblem<T>&>(p) = gemm_problem<T, T>(args, queue, 1, 1);
+
+  const auto map = [&](const DeviceInput& data, const Input& x, bool along_k, std::int64_t side,
+                       int box, bool& batch) {
+    batch = x.stride != 0 && args.batch > 1;
+    return hopper::tensor_map({CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 8, data.data,
+                               along_k ? side : args.k, (along_k ? args.k : side) * kDoubles,
+                               x.ld * kDoubles, x.stride * kDoubles, batch ? args.batch : 1,
+                               along_k ? box : t.depth});
+  };
+  const bool a_along_k = !is_transposed(args.transA), b_along_k = is_transposed(args.transB);
+  CUtensorMap& map_a = swapped ? p.map_y : p.map_x;
+  CUtensorMap& map_b = swapped ? p.map_x : p.map_y;
+  map_a = map(p.A, args.A, a_along_k, args.m, swapped ? t.y : t.x, swapped ? p.batch_y : p.batch_x);
+  map_b = map(p.B, args.B, b_along_k, args.n, swapped ? t.x : t.y, swapped ? p.batch_x : p.batch_y);
+  p.tiles_x = int(ceil_div(swapped ? args.n : args.m, t.x));
+  p.tiles_y = int(ceil_div(swapped ? args.m : args.n, t.y));
+  p.vectors_c = access_bits(args.C, args.batch, sizeof(T)) % 16 == 0;
+  p.parts = reinterpret_cast<T*>(queue.workspace.data() + gemm_pointer_bytes(args, queue.device()));
+  const int cut_steps = int((plan.tiles - plan.whole) * plan.steps), ranges = int(plan.ranges);
+  p.schedule = {int(plan.tiles),
+                int(plan.whole),
+                int(plan.steps),
+                ranges,
+                ranges > 0 ? cut_steps / ranges : 0,
+                ranges > 0 ? cut_steps % ranges : 0};
+  run_tile(plan.tile, p, swapped ? b_along_k : a_along_k, swapped ? a_along_k : b_along_k, swapped,
+           queue);
+}
+
+void run(const GemmArgs& args, Queue& base) {
+  const auto& queue = static_cast<const CudaQueue&>(base);
+  if (args.in == DType::f64)
+    run_as<double>(args, queue);
+  else
+    run_as<Complex<double>>(args, queue);
+}
+
+}  // namespace
+
+Kernel<GemmArgs> tensor_f64_tma() {
+  return {"tensor_f64_tma",
+          "doubles and complex ones on Hopper, fed by the copy engine, the last tiles cut along k",
+          declines,
+          workspace_bytes,
+          run,
+          nullptr,
+          configs().names()};
+}
+
+}  // namespace mblas::cuda::gemm

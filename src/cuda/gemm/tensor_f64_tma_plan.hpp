@@ -1,0 +1,98 @@
+// The tiles of `tensor_f64_tma` and which one a product gets: an estimate of clock cycles for each
+// tile, with the tiles after the last full round whole or cut along k, of which the least is taken.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+namespace mblas::cuda::gemm::tma64 {
+
+struct TileInfo {
+  int x, y, depth;   ///< of the tile's sides; of a step along k
+  double rate;       ///< share of the tensor cores' multiply-adds
+  bool along_sides;  ///< takes operands that are both contiguous along their sides
+};
+
+/// By number; figures of an H200.
+inline constexpr TileInfo kTiles[] = {
+    {128, 128, 16, 0.96, false},
+    {128, 64, 16, 0.96, true},
+    {64, 64, 16, 0.90, true},
+    {64, 32, 16, 0.56, true},
+};
+inline constexpr TileInfo kComplexTiles[] = {{64, 128, 8, 0.93, true}};
+
+struct Shape {
+  std::span<const TileInfo> tiles;
+  std::int64_t x, y, k, batch;  ///< the sides of X and Y in C
+  bool along_sides;
+  int products;  ///< real ones of an element's
+  int units, element_bytes;
+};
+
+/// A configuration: a tile by its size, and whether tiles are cut.
+struct Config {
+  int x, y;
+  bool cut;
+};
+
+/// `tile` < 0: there is none.
+struct Plan {
+  int tile = -1;
+  std::int64_t tiles = 0, whole = 0, ranges = 0, steps = 0;
+  double part_bytes = 0;
+  double cycles = std::numeric_limits<double>::infinity();
+};
+
+inline Plan plan_of(const Shape& s, int tile, bool cut) {
+  constexpr double kMultiplyAdds = 128;  // a cycle
+  constexpr double kTile = 4000;         // a tile's beginning and end
+  constexpr double kSecondKernel = 7500;
+  constexpr double kPartBytes = 650;  // a cycle, written and read
+  constexpr int kLeastSteps = 4;      // of a range
+  constexpr double kMostPartBytes = 256 << 20;
+  constexpr double kMost = 1 << 30;  // tiles; steps of a block, and those that are cut
+
+  const TileInfo& t = s.tiles[std::size_t(tile)];
+  Plan plan;
+  const std::int64_t tiles_x = (s.x + t.x - 1) / t.x, tiles_y = (s.y + t.y - 1) / t.y;
+  plan.steps = (s.k + t.depth - 1) / t.depth;
+  const double tiles = double(tiles_x) * double(tiles_y) * double(s.batch);
+  if (s.along_sides && !t.along_sides) return plan;
+  if (tiles > kMost || (tiles / s.units + 1) * double(plan.steps) > kMost) return plan;
+  plan.tiles = tiles_x * tiles_y * s.batch;
+  plan.whole = cut ? plan.tiles / s.units * s.units : plan.tiles;
+  const std::int64_t left = plan.tiles - plan.whole;
+  const double step = double(t.x) * t.y * t.depth * s.products / kMultiplyAdds / t.rate;
+  const std::int64_t rounds = (plan.whole + s.units - 1) / s.units;
+  plan.cycles = double(rounds) * (double(plan.steps) * step + kTile);
+  if (cut) {
+    plan.ranges = std::min<std::int64_t>(s.units, left * plan.steps / kLeastSteps);
+    if (plan.ranges <= left || double(left * plan.steps) > kMost) return Plan{};
+    plan.part_bytes = 2.0 * double(plan.ranges) * t.x * t.y * s.element_bytes;
+    if (plan.part_bytes > kMostPartBytes) return Plan{};
+    const double parts = double(plan.ranges + left) * t.x * t.y * s.element_bytes;
+    plan.cycles += double((left * plan.steps + plan.ranges - 1) / plan.ranges) * step + kTile +
+                   kSecondKernel + parts / kPartBytes;
+  }
+  plan.tile = tile;
+  return plan;
+}
+
+/// The plan of least cycles; the configuration's where that is given.
+inline Plan choose(const Shape& s, const Config* only = nullptr) {
+  Plan best;
+  for (int tile = 0; tile < int(s.tiles.size()); ++tile)
+    for (const bool cut : {false, true}) {
+      const TileInfo& t = s.tiles[std::size_t(tile)];
+      if (only && (only->x != t.x || only->y != t.y || only->cut != cut)) continue;
+      const Plan plan = plan_of(s, tile, cut);
+      if (plan.tile >= 0 && plan.cycles < best.cycles) best = plan;
+    }
+  return best;
+}
+
+}  // namespace mblas::cuda::gemm::tma64
