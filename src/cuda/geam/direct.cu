@@ -4,7 +4,7 @@
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::geam {
-namespace {
+namespace direct_file {
 
 constexpr int kWarps = 8, kThreads = 32 * kWarps;
 constexpr int kAtOnce = 4;
@@ -118,9 +118,10 @@ void run(const GeamArgs& args, Queue& base) {
   with_geam_type(args.type, [&]<class T>() { run_typed<T>(args, queue); });
 }
 
-}  // namespace
+}  // namespace direct_file
 
 Kernel<GeamArgs> direct() {
+  using namespace direct_file;
   return {"direct", "no operand transposed: 16-byte vectors where rows are aligned", declines,
           geam_pointer_bytes, run};
 }

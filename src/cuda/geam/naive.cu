@@ -4,7 +4,7 @@
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::geam {
-namespace {
+namespace naive_file {
 
 constexpr int kTileM = 8, kTileN = 32;  // a warp goes along a row of C
 constexpr int kThreads = kTileM * kTileN;
@@ -37,9 +37,10 @@ void run(const GeamArgs& args, Queue& base) {
   });
 }
 
-}  // namespace
+}  // namespace naive_file
 
 Kernel<GeamArgs> naive() {
+  using namespace naive_file;
   return {"naive", "one thread per element of C", declines_nothing, geam_pointer_bytes, run};
 }
 

@@ -6,7 +6,7 @@
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::geam {
-namespace {
+namespace shared_file {
 
 constexpr int kTile = 32;
 constexpr int kRows = 8;  // of threads; each has kTile / kRows elements
@@ -69,9 +69,10 @@ void run(const GeamArgs& args, Queue& base) {
   });
 }
 
-}  // namespace
+}  // namespace shared_file
 
 Kernel<GeamArgs> shared() {
+  using namespace shared_file;
   return {"shared", "transposed operands turned in 32x32 tiles of shared memory", declines_nothing,
           geam_pointer_bytes, run};
 }

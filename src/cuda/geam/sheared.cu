@@ -5,7 +5,7 @@
 #include "cuda/transpose/selection.cuh"
 
 namespace mblas::cuda::geam {
-namespace {
+namespace sheared_file {
 
 const char* declines(const GeamArgs& args, const DeviceInfo&) {
   if (!turns(args)) return "for sums with a transposed operand";
@@ -23,9 +23,10 @@ void run(const GeamArgs& args, Queue& base) {
   });
 }
 
-}  // namespace
+}  // namespace sheared_file
 
 Kernel<GeamArgs> sheared() {
+  using namespace sheared_file;
   return {"sheared", "any alignment: tiles that start at a sector of each row of C", declines,
           geam_pointer_bytes, run};
 }

@@ -5,7 +5,7 @@
 #include "cuda/transpose/selection.cuh"
 
 namespace mblas::cuda::geam {
-namespace {
+namespace vector_file {
 
 const char* declines(const GeamArgs& args, const DeviceInfo&) {
   if (!turns(args)) return "for sums with a transposed operand";
@@ -27,9 +27,10 @@ void run(const GeamArgs& args, Queue& base) {
   });
 }
 
-}  // namespace
+}  // namespace vector_file
 
 Kernel<GeamArgs> vector() {
+  using namespace vector_file;
   return {"vector", "the transpose's tiles of 16-byte vectors, adding on the way", declines,
           geam_pointer_bytes, run};
 }

@@ -6,7 +6,7 @@
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm {
-namespace {
+namespace column_file {
 
 constexpr int kTile = 64, kTileK = 8, kMicro = 8;
 constexpr int kThreads = kTile * kTile / kMicro;
@@ -68,9 +68,10 @@ void run(const GemmArgs& args, Queue& base) {
     launch_as.template operator()<double>();
 }
 
-}  // namespace
+}  // namespace column_file
 
 Kernel<GemmArgs> column() {
+  using namespace column_file;
   return {"column", "64x64 tiles through shared memory, eight elements of a column of C per thread",
           declines, gemm_pointer_bytes, run};
 }

@@ -5,7 +5,7 @@
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm {
-namespace {
+namespace naive_file {
 
 constexpr int kTileM = 8, kTileN = 32;  // a warp goes along a row of C
 constexpr int kThreads = kTileM * kTileN;
@@ -38,9 +38,10 @@ void run(const GemmArgs& args, Queue& base) {
   });
 }
 
-}  // namespace
+}  // namespace naive_file
 
 Kernel<GemmArgs> naive() {
+  using namespace naive_file;
   return {"naive", "one thread per element of C, no reuse but the caches'", declines_emulation,
           gemm_pointer_bytes, run};
 }

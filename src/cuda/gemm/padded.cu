@@ -6,7 +6,7 @@
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm {
-namespace {
+namespace padded_file {
 
 template <int kEdge>
 __global__ void __launch_bounds__(kEdge* kEdge)
@@ -48,9 +48,10 @@ void run(const GemmArgs& args, Queue& base) {
   launch(queue, padded_kernel<kEdge>, problem.tiles.count(), dim3(kEdge, kEdge), problem);
 }
 
-}  // namespace
+}  // namespace padded_file
 
 Kernel<GemmArgs> padded(int edge) {
+  using namespace padded_file;
   const auto row = [](std::string_view name, std::string_view note, auto run) {
     return Kernel<GemmArgs>{name, note, declines, gemm_pointer_bytes, run};
   };

@@ -6,7 +6,7 @@
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm {
-namespace {
+namespace shared_file {
 
 constexpr int kThreads = 16;              // in each direction
 constexpr int kMicro = 4;                 // elements of C per thread in each direction
@@ -91,9 +91,10 @@ void run(const GemmArgs& args, Queue& base) {
   });
 }
 
-}  // namespace
+}  // namespace shared_file
 
 Kernel<GemmArgs> shared() {
+  using namespace shared_file;
   return {"shared", "64x64 tiles through shared memory, 4x4 elements of C per thread",
           declines_emulation, gemm_pointer_bytes, run};
 }

@@ -7,7 +7,7 @@
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm {
-namespace {
+namespace square_file {
 
 template <class T, int kEdge>
 __global__ void __launch_bounds__(kEdge* kEdge)
@@ -57,9 +57,10 @@ void run(const GemmArgs& args, Queue& base) {
     launch_as.template operator()<double>();
 }
 
-}  // namespace
+}  // namespace square_file
 
 Kernel<GemmArgs> square(int edge) {
+  using namespace square_file;
   const auto row = [](std::string_view name, std::string_view note, auto run) {
     return Kernel<GemmArgs>{name, note, declines, gemm_pointer_bytes, run};
   };

@@ -4,7 +4,7 @@
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gf256 {
-namespace {
+namespace naive_file {
 
 constexpr int kThreads = 256;
 
@@ -36,9 +36,10 @@ void run(const Gf256Args& args, Queue& base) {
   launch(queue, naive_kernel, problem.tiles.count(), dim3(kThreads), problem);
 }
 
-}  // namespace
+}  // namespace naive_file
 
 Kernel<Gf256Args> naive() {
+  using namespace naive_file;
   return {"naive", "one thread per byte of C, shifts and xors", declines_nothing,
           gf256_pointer_bytes, run};
 }

@@ -7,7 +7,7 @@
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gf256 {
-namespace {
+namespace shared_file {
 
 constexpr int kThreads = 256;  // and columns of C in a tile
 constexpr int kRows = 16;      // of C in a tile
@@ -70,9 +70,10 @@ void run(const Gf256Args& args, Queue& base) {
   launch(queue, shared_kernel, problem.tiles.count(), dim3(kThreads), problem);
 }
 
-}  // namespace
+}  // namespace shared_file
 
 Kernel<Gf256Args> shared() {
+  using namespace shared_file;
   return {"shared", "split tables of each coefficient in shared memory", declines_nothing,
           gf256_pointer_bytes, run};
 }

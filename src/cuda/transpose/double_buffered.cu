@@ -4,7 +4,7 @@
 #include "cuda/transpose/ladder.cuh"
 
 namespace mblas::cuda::transpose {
-namespace {
+namespace double_buffered_file {
 
 constexpr int kTile = 32;
 constexpr int kThreads = kTile * kTile;
@@ -44,9 +44,10 @@ void run(const TransposeArgs& args, Queue& base) {
   });
 }
 
-}  // namespace
+}  // namespace double_buffered_file
 
 Kernel<TransposeArgs> double_buffered() {
+  using namespace double_buffered_file;
   return {"double_buffered", "four 32x32 tiles a block, one read while another is written",
           declines_nothing, transpose_pointer_bytes, run};
 }

@@ -4,7 +4,7 @@
 #include "cuda/transpose/transpose.cuh"
 
 namespace mblas::cuda::transpose {
-namespace {
+namespace naive_file {
 
 constexpr int kTileM = 32, kTileN = 8;  // a warp goes along a row of B
 constexpr int kThreads = kTileM * kTileN;
@@ -32,9 +32,10 @@ void run(const TransposeArgs& args, Queue& base) {
   });
 }
 
-}  // namespace
+}  // namespace naive_file
 
 Kernel<TransposeArgs> naive() {
+  using namespace naive_file;
   return {"naive", "one thread per element", declines_nothing, transpose_pointer_bytes, run};
 }
 

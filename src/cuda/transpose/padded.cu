@@ -5,7 +5,7 @@
 #include "cuda/transpose/transpose.cuh"
 
 namespace mblas::cuda::transpose {
-namespace {
+namespace padded_file {
 
 constexpr int kTile = 16;
 constexpr int kThreads = kTile * kTile;
@@ -35,10 +35,11 @@ void run(const TransposeArgs& args, Queue& base) {
              address_bits(args.A, args.batch) | address_bits(args.B, args.batch), queue);
 }
 
-}  // namespace
+}  // namespace padded_file
 
 void run_padded(const TransposeProblem& problem, int size, std::uintptr_t bits,
                 const CudaQueue& queue) {
+  using namespace padded_file;
   const Tiles tiles = {ceil_div(problem.m, kTile), ceil_div(problem.n, kTile), problem.batch};
   with_untyped(size, bits, [&]<class T>() {
     launch(queue, padded_kernel<T>, tiles.count(), dim3(kTile, kTile), problem, tiles);
@@ -46,6 +47,7 @@ void run_padded(const TransposeProblem& problem, int size, std::uintptr_t bits,
 }
 
 Kernel<TransposeArgs> padded() {
+  using namespace padded_file;
   return {"padded", "16x16 tiles through shared memory, padded against bank conflicts",
           declines_nothing, transpose_pointer_bytes, run};
 }

@@ -5,7 +5,7 @@
 #include "cuda/transpose/transpose.cuh"
 
 namespace mblas::cuda::transpose {
-namespace {
+namespace shared_file {
 
 constexpr int kTile = 32;
 constexpr int kRows = 8;  // of threads; each moves kTile / kRows elements
@@ -44,9 +44,10 @@ void run(const TransposeArgs& args, Queue& base) {
                });
 }
 
-}  // namespace
+}  // namespace shared_file
 
 Kernel<TransposeArgs> shared() {
+  using namespace shared_file;
   return {"shared", "32x32 tiles through shared memory: coalesced, with bank conflicts",
           declines_nothing, transpose_pointer_bytes, run};
 }

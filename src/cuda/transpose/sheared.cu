@@ -6,7 +6,7 @@
 #include "cuda/transpose/selection.cuh"
 
 namespace mblas::cuda::transpose {
-namespace {
+namespace sheared_file {
 
 const char* declines(const TransposeArgs& args, const DeviceInfo&) {
   const auto size = std::uintptr_t(size_of(args.type));
@@ -20,9 +20,10 @@ void run(const TransposeArgs& args, Queue& base) {
   run_sheared(transpose_problem(args, queue), size_of(args.type), queue);
 }
 
-}  // namespace
+}  // namespace sheared_file
 
 void run_sheared(const TransposeProblem& p, int size, const CudaQueue& queue) {
+  using namespace sheared_file;
   with_size(size, [&]<int S>() {
     if (p.m * p.n > kCachedBytes / S)
       turn::run_tiles<typename TilesOf<S>::Large>(Moves<S>{p}, queue);
@@ -32,6 +33,7 @@ void run_sheared(const TransposeProblem& p, int size, const CudaQueue& queue) {
 }
 
 Kernel<TransposeArgs> sheared() {
+  using namespace sheared_file;
   return {"sheared", "any alignment: tiles that start at a sector of each row that is written",
           declines, transpose_pointer_bytes, run};
 }

@@ -5,7 +5,7 @@
 #include "cuda/transpose/selection.cuh"
 
 namespace mblas::cuda::transpose {
-namespace {
+namespace tiny_file {
 
 const char* declines(const TransposeArgs& args, const DeviceInfo&) {
   if (chosen(args) != Row::Tiny) return "for batches of small matrices without gaps";
@@ -17,9 +17,10 @@ void run(const TransposeArgs& args, Queue& base) {
   run_tiny(transpose_problem(args, queue), size_of(args.type), queue);
 }
 
-}  // namespace
+}  // namespace tiny_file
 
 void run_tiny(const TransposeProblem& p, int size, const CudaQueue& queue) {
+  using namespace tiny_file;
   const std::int64_t matrix = p.m * p.n * size;
   const TinyTile* tile = kTinyTiles;
   while (matrix > tile->most_bytes) ++tile;
@@ -50,6 +51,7 @@ void run_tiny(const TransposeProblem& p, int size, const CudaQueue& queue) {
 
 void run_best(const TransposeProblem& problem, int size, std::uintptr_t bits,
               const CudaQueue& queue) {
+  using namespace tiny_file;
   switch (chosen(problem, size, bits)) {
     case Row::Tiny:
       return run_tiny(problem, size, queue);
@@ -65,6 +67,7 @@ void run_best(const TransposeProblem& problem, int size, std::uintptr_t bits,
 }
 
 Kernel<TransposeArgs> tiny() {
+  using namespace tiny_file;
   return {"tiny", "several matrices of a batch as one run on both sides", declines,
           transpose_pointer_bytes, run};
 }

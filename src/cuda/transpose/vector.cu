@@ -6,7 +6,7 @@
 #include "cuda/transpose/selection.cuh"
 
 namespace mblas::cuda::transpose {
-namespace {
+namespace vector_file {
 
 const char* declines(const TransposeArgs& args, const DeviceInfo&) {
   const int size = size_of(args.type);
@@ -21,9 +21,10 @@ void run(const TransposeArgs& args, Queue& base) {
   run_vector(transpose_problem(args, queue), size_of(args.type), queue);
 }
 
-}  // namespace
+}  // namespace vector_file
 
 void run_vector(const TransposeProblem& p, int size, const CudaQueue& queue) {
+  using namespace vector_file;
   with_size(size, [&]<int S>() {
     using Vector = typename TilesOf<S>::Vector;
     using Small = typename TilesOf<S>::Small;
@@ -35,6 +36,7 @@ void run_vector(const TransposeProblem& p, int size, const CudaQueue& queue) {
 }
 
 Kernel<TransposeArgs> vector() {
+  using namespace vector_file;
   return {"vector", "16-byte vectors on both sides, squares turned in registers, swizzled tiles",
           declines, transpose_pointer_bytes, run};
 }

@@ -8,7 +8,7 @@
 #include "cuda/transpose/turn.cuh"
 
 namespace mblas::cuda::transpose_inplace {
-namespace {
+namespace buffered_file {
 
 constexpr int kThreads = 256;
 constexpr std::int64_t kMaxBytes = std::int64_t(256) << 20;  // of more than one matrix at a time
@@ -87,9 +87,10 @@ void run(const TransposeInplaceArgs& args, Queue& base) {
   }
 }
 
-}  // namespace
+}  // namespace buffered_file
 
 Kernel<TransposeInplaceArgs> buffered() {
+  using namespace buffered_file;
   return {"buffered", "through the workspace and back, any shape", declines_nothing,
           workspace_bytes, run};
 }

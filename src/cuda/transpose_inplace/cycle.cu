@@ -9,7 +9,7 @@
 #include "cuda/transpose/transpose.cuh"
 
 namespace mblas::cuda::transpose_inplace {
-namespace {
+namespace cycle_file {
 
 constexpr int kThreads = 256;
 
@@ -71,9 +71,10 @@ void run(const TransposeInplaceArgs& args, Queue& base) {
   });
 }
 
-}  // namespace
+}  // namespace cycle_file
 
 Kernel<TransposeInplaceArgs> cycle() {
+  using namespace cycle_file;
   return {"cycle", "follows the cycles of the permutation, any shape without workspace",
           declines_nothing, workspace_bytes, run};
 }

@@ -6,7 +6,7 @@
 #include "cuda/transpose/turn.cuh"
 
 namespace mblas::cuda::transpose_inplace {
-namespace {
+namespace square_file {
 
 /// The pairs (row, col), row <= col, of `tiles` rows and columns: the triangle folded to a
 /// rectangle, each of whose lines holds a long row of the triangle behind a short one.
@@ -152,9 +152,10 @@ void run(const TransposeInplaceArgs& args, Queue& base) {
   }
 }
 
-}  // namespace
+}  // namespace square_file
 
 Kernel<TransposeInplaceArgs> square() {
+  using namespace square_file;
   return {"square", "swaps pairs of tiles, no workspace", declines, workspace_bytes, run};
 }
 

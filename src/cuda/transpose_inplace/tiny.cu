@@ -4,7 +4,7 @@
 #include "cuda/transpose/selection.cuh"
 
 namespace mblas::cuda::transpose_inplace {
-namespace {
+namespace tiny_file {
 
 const char* declines(const TransposeInplaceArgs& args, const DeviceInfo&) {
   const auto size = std::int64_t(size_of(args.type));
@@ -27,9 +27,10 @@ void run(const TransposeInplaceArgs& args, Queue& base) {
       size, queue);
 }
 
-}  // namespace
+}  // namespace tiny_file
 
 Kernel<TransposeInplaceArgs> tiny() {
+  using namespace tiny_file;
   return {"tiny", "matrices that fit shared memory, several at a time", declines, nullptr, run};
 }
 

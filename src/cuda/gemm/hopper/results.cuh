@@ -83,9 +83,10 @@ template <class T, bool kPairs, class Out, class Acc>
 __device__ void write_elements(const Problem<Acc>& p, const Consumer& self, Sums<T, Acc>& d,
                                std::int64_t row0, std::int64_t col0, int batch) {
   constexpr int kPassCols = 64, kSums = kPassCols / 2, kAcross = T::kCols / kPassCols;
-  constexpr int kRows = 16, kAtOnce = kPairs && sizeof(Out) == 2 ? 16 : 8;  // of a warp
+  static_assert(!kPairs || sizeof(Out) == 2);
+  constexpr int kRows = 16, kAtOnce = kPairs ? 16 : 8;  // of a warp
   using Half = std::conditional_t<sizeof(Out) == 2, std::uint16_t, std::uint32_t>;
-  using Word = std::conditional_t<sizeof(Out) == 2, std::uint32_t, uint2>;
+  using Word = std::uint32_t;
   const int lane = self.thread % 32, warp_row = self.thread / 32 * kRows;
   const int lane_col = kPairs ? lane * 2 : lane, apart = kPairs ? 1 : 32;
   auto& flat = reinterpret_cast<Acc(&)[T::kBlocks * T::kCols / 2]>(d);
@@ -162,10 +163,9 @@ __device__ void write(const Problem<Acc>& p, const Consumer& self, Sums<T, Acc>&
     if (self.thread == 0) wait_stores_read<0>();
     self.sync();
   }
-  if (p.way == Way::Elements)
-    write_elements<T, false, Out>(p, self, d, row0, col0, batch);
-  else
-    write_elements<T, true, Out>(p, self, d, row0, col0, batch);
+  if constexpr (sizeof(Out) == 2)
+    if (p.way != Way::Elements) return write_elements<T, true, Out>(p, self, d, row0, col0, batch);
+  write_elements<T, false, Out>(p, self, d, row0, col0, batch);
 }
 
 /// Four sums that a thread of a consumer keeps of a slice.
