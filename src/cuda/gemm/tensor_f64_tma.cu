@@ -61,6 +61,9 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (args.batch > 1 && (args.A.pointers || args.B.pointers))
     return "for matrices at equal distances";
   const int size = size_of(args.in);
+  if (!hopper::is_mappable(args.A, args.batch, size) ||
+      !hopper::is_mappable(args.B, args.batch, size))
+    return "for distances of less than 2^40 bytes";
   if ((access_bits(args.A, args.batch, size) | access_bits(args.B, args.batch, size)) % 16 != 0)
     return "for rows at multiples of 16 bytes";
   if (plan_of(args, device).tile < 0)

@@ -87,6 +87,11 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (device.shared_memory < hopper::Large::kShared) return "needs more shared memory";
   if (std::max({args.m, args.n, args.k, args.batch}) >= kMostCoordinate)
     return "for sizes of less than 2^31";
+  const int size = size_of(args.in);
+  if (!hopper::is_mappable(args.A, args.batch, size) ||
+      !hopper::is_mappable(args.B, args.batch, size) ||
+      !hopper::is_mappable(args.C, args.batch, size_of(args.out)))
+    return "for distances of less than 2^40 bytes";
   if (plan_of(args, device).rows == 0)
     return args.config < 0 ? "for fewer tiles" : "the configuration's slices are not for this call";
   return tf32 ? nullptr : declines_emulation(args, device);

@@ -9,8 +9,9 @@
 // round incomplete are cut along k; their sums go to the workspace and are added up by a second
 // kernel in a fixed order.
 //
-// Limit: the tensor cores, 4,096 multiply-adds of 16 bits a clock and multiprocessor, and the power
-// that they draw.
+// Limit: the tensor cores, 2,048 multiply-adds of 16 bits a clock and multiprocessor, and the power
+// that they draw: 128 bytes of k of a tile of 128×256 take 1,024 clocks, for which 48 KiB come from
+// the second-level cache, 32 in a cluster. docs/BENCHMARKING.md has what is reached.
 #pragma once
 
 #include "cuda/gemm/hopper/results.cuh"

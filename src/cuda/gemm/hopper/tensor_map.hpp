@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "mblas/backend.hpp"
+
 namespace mblas::cuda::gemm::hopper {
 
 /// A batch of row-major matrices as boxes are copied out of it or into it. Boxes are 128 bytes
@@ -19,6 +21,15 @@ struct BoxedMatrices {
   std::int64_t count;       ///< matrices
   int box_rows;             ///< up to 256
 };
+
+/// Whether a map can describe the distances of rows and of `count` matrices, elements of `size`
+/// bytes.
+template <class Void>
+bool is_mappable(const Operand<Void>& x, std::int64_t count, int size) {
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
+  const bool strided = count > 1 && !x.pointers;
+  return x.ld < kMostBytes / size && (!strided || x.stride < kMostBytes / size);
+}
 
 /// Throws Status::NotSupported where the driver has no such thing, Internal if it refuses.
 CUtensorMap tensor_map(const BoxedMatrices& x);
