@@ -583,6 +583,7 @@ void small_batch(const GemmTile& t, std::int64_t count, std::int64_t stride_a,
                  std::int64_t stride_b, std::int64_t stride_c) {
   Micro<T> s = micro_of<T>(t);
   s.prefetch = false;
+  s.ahead = 0;
   const auto* A = static_cast<const std::byte*>(t.A);
   const auto* B = static_cast<const std::byte*>(t.B);
   auto* C = static_cast<std::byte*>(t.C);
