@@ -19,6 +19,7 @@
 #include "mblas/accuracy.hpp"
 #include "mblas/mblas.hpp"
 #include "peer.hpp"
+#include "pinned.hpp"
 #include "plot.hpp"
 #include "problem.hpp"
 #include "progress.hpp"
@@ -43,8 +44,9 @@ constexpr double kLongCallMs = 50, kVeryLongCallMs = 500;
 constexpr double kEndlessCallMs = 5000;
 
 constexpr double kMaxSeconds = 30, kMaxHostSuiteSeconds = 4;
-constexpr int kLeastPairs = 5;         // on the host
-constexpr double kLeastSeconds = 0.1;  // of a race on the host
+constexpr std::size_t kPinnedFrom = std::size_t{1} << 20;  // smaller operands share their pages
+constexpr int kLeastPairs = 5;                             // on the host
+constexpr double kLeastSeconds = 0.1;                      // of a race on the host
 /// OpenMP's threads look for work for as long after a call before they sleep.
 constexpr auto kSpinning = std::chrono::milliseconds(15);
 constexpr int kTeamPeaks = 3;
@@ -199,7 +201,17 @@ class Bench {
     return *site;
   }
   bool on_device(const Backend& backend) const { return !is_host(backend) && !options_.host; }
-  Site& site_of(Backend& backend) { return site_on(on_device(backend) ? &backend : nullptr); }
+  Site& site_of(Backend& backend) {
+    Site& site = site_on(on_device(backend) ? &backend : nullptr);
+    if (options_.pinned && options_.host && !is_host(backend) && pinned_.empty()) {
+      backend.make_queue({.device = options_.device})->synchronize();  // its device is current now
+      for (cases::Run& run : site.runs())
+        for (cases::Placed& operand : run.operands())
+          if (const auto bytes = operand.fetch().bytes(); bytes.size() >= kPinnedFrom)
+            pinned_.emplace_back(bytes);
+    }
+    return site;
+  }
 
   std::unique_ptr<Subject> subject(Backend& backend, const std::string& kernel) {
     auto made = std::make_unique<Subject>(Subject{std::string(backend.name()),
@@ -275,6 +287,7 @@ class Bench {
     }
     references_.clear();
     hopeless_.clear();
+    pinned_.clear();
     host_site_.reset();
     device_site_.reset();
   }
@@ -285,6 +298,7 @@ class Bench {
     row.backend = backend.name();
     row.kernel = kernel;
     row.host_operands = options_.host && !is_host(backend);
+    row.pinned = row.host_operands && options_.pinned;
     row.hot = hot();
     if (is_host(backend)) row.threads = threads_;
     try {
@@ -514,6 +528,7 @@ class Bench {
   // Of the case at hand; operands before what refers to them.
   std::unique_ptr<cases::Problem> problem_;
   std::unique_ptr<Site> host_site_, device_site_;
+  std::vector<Pinned> pinned_;  ///< of host_site_
   std::vector<std::unique_ptr<Subject>> references_;
   std::vector<std::unique_ptr<Subject>> hopeless_;  ///< too slow to be raced
   bool references_found_ = false;

@@ -19,6 +19,7 @@ struct BenchOptions {
   std::vector<std::string> versus;
   bool ladder = false;      ///< also asks what kernels take of a GPU, and prints tables of a case
   bool host = false;        ///< device backends get operands in host memory
+  bool pinned = false;      ///< and that memory pinned
   bool hot = false;         ///< the same operands every time, so that small ones stay in cache
   bool hot_host = false;    ///< the same for host_cases
   bool huge_pages = false;  ///< large operands in host memory ask for huge pages

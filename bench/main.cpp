@@ -118,6 +118,8 @@ void add_bench(CLI::App& app, BenchFlags& flags) {
                   "at the end a table of the kernels on each case, with registers, shared memory "
                   "and occupancy of those of a GPU");
   bench->add_flag("--host", o.host, "operands in host memory for device backends too");
+  bench->add_flag("--pinned", o.pinned, "with --host: in memory that the CUDA driver has pinned")
+      ->needs("--host");
   bench->add_flag("--huge-pages", o.huge_pages, "large operands in host memory in huge pages");
   bench->add_option("--repeats", flags.repeats, "samples of each time (20; suites have their own)")
       ->check(CLI::PositiveNumber);

@@ -101,7 +101,10 @@ std::string row_json(const Row& row) {
   json.add("backend", row.backend).add("kernel", row.kernel);
   if (!row.config.empty()) json.add("config", row.config);
   if (row.tuned) json.add("tuned", true);
-  json.add("operands", row.host_operands ? "host" : "native").add("hot", row.hot);
+  json.add("operands", row.pinned          ? "pinned"
+                       : row.host_operands ? "host"
+                                           : "native")
+      .add("hot", row.hot);
   if (row.threads > 0) json.add("threads", row.threads);
   if (!row.skipped.empty()) return json.add("skipped", row.skipped).text();
   json.add("ms", row.ms)

@@ -27,6 +27,7 @@ struct Row {
   std::string config;                  ///< of the kernel, where one was forced or tuned
   bool tuned = false;                  ///< kernel and configuration are the tune file's
   bool host_operands = false;          ///< a device backend was given host memory
+  bool pinned = false;                 ///< which was pinned
   std::string skipped;                 ///< why it was not run; the rest is then meaningless
   Compute compute = Compute::Default;  ///< what was used
   double ms = 0;                       ///< median

@@ -94,6 +94,19 @@ TEST_P(Gpu, HostOperandsLargerThanTheWorkspace) {
   }
 }
 
+// A row that packs its operands takes them in blocks of k, of the columns and of the rows.
+TEST_P(Gpu, ProductsOverGf256InBlocks) {
+  for (const Kernel<Gf256Args>& kernel : find_backend(GetParam()).gf256_kernels()) {
+    Context context(GetParam());
+    context.set_kernel("gf256=" + std::string(kernel.name));
+    for (const auto& [m, n] : {std::pair{70, 5500}, std::pair{5500, 70}}) {
+      const cases::Gf256Case c{.m = m, .n = n, .k = 8300, .ldc = n + 3, .accumulate = m < n};
+      const Result result = run_case(c, context, queue.get());
+      EXPECT_NE(result.fate, Fate::Failed) << kernel.name << ": " << result.text;
+    }
+  }
+}
+
 TEST_P(Gpu, VerificationReadsDeviceMemory) {
   Context context(GetParam());
   context.set_verify("openmp");
@@ -226,6 +239,36 @@ TEST_P(Gpu, MatricesPast2To31Elements) {
   }
   queue->deallocate(A);
   queue->deallocate(B);
+}
+
+// Published values of the field's products, and of a code's parity, by every kernel.
+TEST_P(Gpu, Gf256Vectors) {
+  std::vector<std::uint8_t> all(256);
+  for (std::size_t x = 0; x < all.size(); ++x) all[x] = std::uint8_t(x);
+  constexpr std::int64_t kColumns = 1024;  // the same ones
+  const std::vector<std::uint8_t> coefficients = gf256::cauchy_matrix(4, 10);
+  std::vector<std::uint8_t> data;
+  for (int shard = 1; shard <= 10; ++shard)
+    data.insert(data.end(), std::size_t(kColumns), std::uint8_t(shard));
+
+  for (const auto& kernel : find_backend(GetParam()).gf256_kernels()) {
+    Context context(GetParam());
+    context.set_kernel("gf256=" + std::string(kernel.name));
+    std::vector<std::uint8_t> products(256 * 256);
+    gf256::gemm(context, 256, 256, 1, all.data(), 1, all.data(), 256, products.data(), 256);
+    std::uint32_t hash = 2166136261u;  // FNV-1a
+    for (const std::uint8_t x : products) hash = (hash ^ x) * 16777619u;
+    EXPECT_EQ(hash, 0xb6b61b45u) << kernel.name;
+
+    std::vector<std::uint8_t> parity(4 * kColumns);
+    const Status status = gf256::try_gemm(context, 4, kColumns, 10, coefficients.data(), 10,
+                                          data.data(), kColumns, parity.data(), kColumns);
+    if (status == Status::NotSupported) continue;  // there are faster kernels for it
+    ASSERT_EQ(status, Status::Ok) << kernel.name;
+    constexpr std::uint8_t kParity[] = {0x35, 0xaa, 0x61, 0x37};
+    for (std::size_t i = 0; i < parity.size(); ++i)
+      ASSERT_EQ(parity[i], kParity[i / kColumns]) << kernel.name << " " << i;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Gpu, ::testing::ValuesIn(device_backends()),

@@ -14,7 +14,7 @@ namespace {
 
 /// Instructions are pairs of words of 8 bytes; what they are is in the low bits of the first.
 struct Counts {
-  int products = 0;  ///< HGMMA, IGMMA
+  int products = 0;  ///< HGMMA, IGMMA, BGMMA
   int waits = 0;     ///< WARPGROUP.DEPBAR
 };
 
@@ -26,7 +26,7 @@ Counts count(const std::string& file) {
     std::uint64_t word;
     std::memcpy(&word, bytes.data() + i, 8);
     const std::uint64_t code = word & 0xffff;
-    counts.products += (code == 0x79f0 || code == 0x79f1) && word >> 32 != 0;
+    counts.products += (code >= 0x79f0 && code <= 0x79f2) && word >> 32 != 0;
     counts.waits += word == 0x00008000000079c5;
   }
   return counts;

@@ -150,6 +150,14 @@ TEST_F(Stage, PanelsThatStayAreSentOnce) {
   EXPECT_EQ(fake_device().copies_to_host, blocks);
 }
 
+TEST_F(Stage, LongRowsAreCutIntoShortBlocks) {
+  Context context("fake");
+  ASSERT_EQ(run_case(cases::Gf256Case{.m = 1, .n = 8 << 20, .k = 1}, context).fate, Fate::Ran);
+  EXPECT_GT(context.last_dispatch().staged_blocks, 1);
+  ASSERT_EQ(run_case(cases::Gf256Case{.m = 8, .n = 1 << 20, .k = 8}, context).fate, Fate::Ran);
+  EXPECT_EQ(context.last_dispatch().staged_blocks, 1);
+}
+
 TEST_F(Stage, NoAllocationAfterTheFirstCallOfAShape) {
   Context context("fake");
   for (const Case& c : several_blocks()) {

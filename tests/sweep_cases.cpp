@@ -170,15 +170,21 @@ TransposeInplaceCase sampled(Sampler& s, TransposeInplaceCase c) {
 Gf256Case sampled(Sampler& s, Gf256Case c) {
   const auto [m, n, k] = sizes(s);
   c.m = m, c.n = n, c.k = k;
+  if (s.chance(50)) {  // as codes have it: few rows, many columns
+    constexpr std::int64_t kWide[] = {128, 144, 159, 160, 511, 512, 527, 528, 544, 1040, 4099};
+    c.m = 1 + s.below(s.chance(50) ? 4 : 36);
+    c.n = s.pick(kWide);
+    c.k = 1 + s.below(s.chance(50) ? 12 : 120);
+  }
   c.accumulate = s.chance(40);
   if (s.chance(15)) c.poly = s.chance(50) ? 0x11B : 0x12B;
-  if (s.chance(25) && k > 0 && k + m <= 256) {
+  if (s.chance(25) && c.k > 0 && c.k + c.m <= 256) {
     c.pointers = true;
     c.accumulate = false;
   }
-  if (!c.pointers) c.lda = s.ld(k);
-  c.ldb = s.ld(n);
-  c.ldc = s.ld(n);
+  if (!c.pointers) c.lda = s.ld(c.k);
+  c.ldb = s.ld(c.n);
+  c.ldc = s.ld(c.n);
   c.offset = s.offset();
   c.seed = s.seed();
   return c;

@@ -162,6 +162,10 @@ class MBLAS_EXPORT Queue {
 
   /// In order with the kernels of this queue; may return before it is done.
   virtual void copy(const Copy2D& copy, CopyKind kind);
+  /// Several copies of one kind, in any order.
+  virtual void copy_all(std::span<const Copy2D> copies, CopyKind kind) {
+    for (const Copy2D& one : copies) copy(one, kind);
+  }
   /// Returns when everything issued so far is done; throws what went wrong in it.
   virtual void synchronize() {}
   /// True while the work goes into a graph instead of being run.

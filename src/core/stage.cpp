@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <span>
 
 #include "core/dispatch.hpp"
 #include "core/select.hpp"
@@ -13,6 +14,10 @@ namespace mblas {
 namespace {
 
 constexpr int kLanes = 2;
+constexpr std::int64_t kLeastBytes = std::int64_t{8} << 20;  // shorter transfers are mostly latency
+/// Where rows are so long that pieces of them are copied as fast, so many blocks: the first one's
+/// way in and the last one's way out are not overlapped.
+constexpr std::int64_t kManyBlocks = 12;
 
 /// A range of the problem: batch entries [b, b+bn), rows [i, i+mn) and columns [j, j+nn) of the
 /// output, steps [p, p+kn) of the inner dimension.
@@ -81,6 +86,7 @@ struct Stager<GemmArgs> {
   static BlockShape whole(const GemmArgs& g) {
     return {g.batch, g.m, g.n, std::max<std::int64_t>(1, g.k)};
   }
+  static bool has_long_rows(const GemmArgs&) { return false; }
   /// A 16-bit C would be rounded after every block of k.
   static bool splits_k(const GemmArgs& g) { return size_of(g.out) >= 4; }
   static std::array<Part, 3> parts(const GemmArgs& g, const Block& k) {
@@ -107,6 +113,7 @@ struct Stager<GemmArgs> {
 template <>
 struct Stager<GeamArgs> {
   static BlockShape whole(const GeamArgs& g) { return {g.batch, g.m, g.n, 1}; }
+  static bool has_long_rows(const GeamArgs&) { return false; }
   static bool splits_k(const GeamArgs&) { return false; }
   static std::array<Part, 3> parts(const GeamArgs& g, const Block& k) {
     std::array<Part, 3> p;
@@ -129,6 +136,7 @@ struct Stager<GeamArgs> {
 template <>
 struct Stager<TransposeArgs> {
   static BlockShape whole(const TransposeArgs& t) { return {t.batch, t.m, t.n, 1}; }
+  static bool has_long_rows(const TransposeArgs&) { return false; }
   static bool splits_k(const TransposeArgs&) { return false; }
   static std::array<Part, 3> parts(const TransposeArgs& t, const Block& k) {
     std::array<Part, 3> p;
@@ -151,6 +159,7 @@ struct Stager<Gf256Args> {
   static BlockShape whole(const Gf256Args& g) {
     return {1, g.m, g.n, std::max<std::int64_t>(1, g.k)};
   }
+  static bool has_long_rows(const Gf256Args& g) { return g.n >= std::int64_t{8} << 20; }
   static bool splits_k(const Gf256Args&) { return true; }
   static std::array<Part, 3> parts(const Gf256Args& g, const Block& k) {
     std::array<Part, 3> p;
@@ -199,17 +208,21 @@ void place(Args& d, const std::array<Part, 3>& parts, const std::array<std::byte
 void transfer(Queue& queue, const Part& part, std::int64_t b0, std::int64_t batch,
               std::byte* device, CopyKind kind) {
   const std::int64_t width = part.cols * part.size, pitch = part.device_ld() * part.size;
-  const auto move = [&](const std::byte* host, std::int64_t host_pitch, std::byte* to,
-                        std::int64_t rows) {
-    if (kind == CopyKind::HostToDevice)
-      queue.copy({to, pitch, host, host_pitch, width, rows}, kind);
-    else
-      queue.copy({const_cast<std::byte*>(host), host_pitch, to, pitch, width, rows}, kind);
+  const auto between = [&](const std::byte* host, std::int64_t host_pitch, std::byte* at,
+                           std::int64_t rows) -> Copy2D {
+    if (kind == CopyKind::HostToDevice) return {at, pitch, host, host_pitch, width, rows};
+    return {const_cast<std::byte*>(host), host_pitch, at, pitch, width, rows};
   };
   if (part.pointer_rows) {
-    for (std::int64_t r = 0; r < part.rows; ++r)
-      move(static_cast<const std::byte*>(part.pointers[part.row + r]) + part.col * part.size, width,
-           device + r * pitch, 1);
+    std::array<Copy2D, 32> rows;
+    for (std::int64_t r = 0; r < part.rows;) {
+      std::size_t count = 0;
+      for (; count < rows.size() && r < part.rows; ++r)
+        rows[count++] = between(
+            static_cast<const std::byte*>(part.pointers[part.row + r]) + part.col * part.size,
+            width, device + r * pitch, 1);
+      queue.copy_all(std::span(rows).first(count), kind);
+    }
     return;
   }
   const std::int64_t host_pitch = part.ld * part.size;
@@ -220,8 +233,9 @@ void transfer(Queue& queue, const Part& part, std::int64_t b0, std::int64_t batc
     const void* matrix = part.pointers ? part.pointers[b0 + b]
                                        : static_cast<const std::byte*>(part.data) +
                                              (b0 + b) * part.stride * part.size;
-    move(static_cast<const std::byte*>(matrix) + corner, host_pitch, device + b * part.rows * pitch,
-         tall ? batch * part.rows : part.rows);
+    queue.copy(between(static_cast<const std::byte*>(matrix) + corner, host_pitch,
+                       device + b * part.rows * pitch, tall ? batch * part.rows : part.rows),
+               kind);
   }
 }
 
@@ -242,11 +256,12 @@ std::int64_t halve(std::int64_t extent, std::int64_t multiple) {
 /// and small enough that the lanes have something to overlap. bn == 0: not even one element fits.
 template <class Args>
 BlockShape plan(const Args& args, std::int64_t budget) {
-  constexpr std::int64_t kOverlapFrom = std::int64_t{8}
-                                        << 20;  // shorter transfers are mostly latency
   BlockShape s = Stager<Args>::whole(args);
   const std::int64_t all = block_bytes(args, s);
-  const std::int64_t most = std::min(budget / kLanes, all > 4 * kOverlapFrom ? all / 4 : all);
+  const std::int64_t few = all > 4 * kLeastBytes ? all / 4 : all;
+  const std::int64_t fair =
+      Stager<Args>::has_long_rows(args) ? std::max(all / kManyBlocks, kLeastBytes) : few;
+  const std::int64_t most = std::min(budget / kLanes, fair);
   const bool splits_k = Stager<Args>::splits_k(args);
   while (block_bytes(args, s) > most) {
     if (s.bn > 1)

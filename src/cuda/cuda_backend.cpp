@@ -69,7 +69,14 @@ class CudaBackend final : public cuda::DeviceBackend {
     return table;
   }
   std::span<const Kernel<Gf256Args>> gf256_kernels() const override {
-    static const Kernel<Gf256Args> table[] = {cuda::gf256::shared(), cuda::gf256::naive()};
+    namespace f = cuda::gf256;
+    static const Kernel<Gf256Args> table[] = {f::permute(),   f::tensor_mma(),
+#ifdef MBLAS_HAVE_HOPPER
+                                              f::tensor_b1(),
+#endif
+                                              f::shared(),    f::words(8),     f::words(4),
+                                              f::words(2),    f::tile(),       f::tile_dynamic(),
+                                              f::square(),    f::naive()};
     return table;
   }
 

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,7 @@ class CudaQueue : public Queue {
   void deallocate(void* p) noexcept override;
   std::size_t memory_free() const override;
   void copy(const Copy2D& copy, CopyKind kind) override;
+  void copy_all(std::span<const Copy2D> copies, CopyKind kind) override;
   void synchronize() override;
   bool capturing() const override;
   void mark(int i) override;

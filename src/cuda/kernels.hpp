@@ -53,7 +53,15 @@ Kernel<TransposeInplaceArgs> cycle();
 }  // namespace transpose_inplace
 
 namespace gf256 {
+Kernel<Gf256Args> permute();
+Kernel<Gf256Args> tensor_mma();
+Kernel<Gf256Args> tensor_b1();
 Kernel<Gf256Args> shared();
+Kernel<Gf256Args> tile();
+Kernel<Gf256Args> tile_dynamic();
+/// Of words of 8, 4 or 2 bytes.
+Kernel<Gf256Args> words(int bytes);
+Kernel<Gf256Args> square();
 Kernel<Gf256Args> naive();
 }  // namespace gf256
 

@@ -54,4 +54,11 @@ __device__ inline unsigned times_x(unsigned a, unsigned poly) {
   return a << 1 ^ (a & 0x80 ? poly : 0);
 }
 
+__device__ inline unsigned multiply(unsigned a, unsigned b, unsigned poly) {
+  unsigned product = 0;
+#pragma unroll
+  for (int bit = 0; bit < 8; ++bit, a = times_x(a, poly)) product ^= b >> bit & 1 ? a : 0;
+  return product;
+}
+
 }  // namespace mblas::cuda

@@ -8,15 +8,6 @@ namespace naive_file {
 
 constexpr int kThreads = 256;
 
-__device__ unsigned multiply(unsigned a, unsigned b, unsigned poly) {
-  unsigned product = 0;
-  for (; b; b >>= 1) {
-    if (b & 1) product ^= a;
-    a = times_x(a, poly);
-  }
-  return product;
-}
-
 __global__ void __launch_bounds__(kThreads) naive_kernel(const __grid_constant__ Gf256Problem p) {
   for (std::int64_t t = blockIdx.x; t < p.tiles.count(); t += gridDim.x) {
     const auto tile = p.tiles[t];

@@ -1,0 +1,20 @@
+// Square tiles: each byte of A and of B is read from global memory once for 16 products, with 16
+// rows and columns of both in shared memory. Of little use for a product with few rows: of C's 16
+// in a tile four are there where four shards are coded.
+#include "cuda/gf256/tile.cuh"
+
+namespace mblas::cuda::gf256 {
+namespace square_file {
+
+void run(const Gf256Args& args, Queue& queue) {
+  run_tile<std::uint8_t>(args, static_cast<const CudaQueue&>(queue), FixedTile<16, 16, 16>());
+}
+
+}  // namespace square_file
+
+Kernel<Gf256Args> square() {
+  return {"square", "16x16 tiles in shared memory, logarithms and powers", declines_nothing,
+          gf256_pointer_bytes, square_file::run};
+}
+
+}  // namespace mblas::cuda::gf256
