@@ -37,6 +37,11 @@ class Peer {
   std::string name_, description_;
 };
 
+/// All that the libraries are asked for: neither epilogues nor products of integers as float.
+inline bool is_product(const cases::GemmCase& c) {
+  return cases::epilogue_of(c).is_none() && !(c.in == DType::i8 && c.out == DType::f32);
+}
+
 /// Is it `cblas:PATH` or `onednn:PATH`, and not the name of a backend?
 bool is_peer(std::string_view spec);
 

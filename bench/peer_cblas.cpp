@@ -157,6 +157,7 @@ class Cblas final : public Peer {
   }
 
   void add(const GemmCase& c, std::span<cases::Run> runs, std::vector<Way>& list) const {
+    if (!is_product(c)) return;
     const auto trans_a = trans_of(c.transA, c.in), trans_b = trans_of(c.transB, c.in);
     if (!trans_a || !trans_b || !fit_int(c.m, c.n, c.k, c.lda, c.ldb, c.ldc)) return;
     const auto add_plain = [&]<class S>(const char* name, const S& alpha, const S& beta) {

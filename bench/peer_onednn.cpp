@@ -84,6 +84,7 @@ class Onednn final : public Peer {
   std::vector<Way> ways(const Case& resolved, std::span<cases::Run> runs) const override {
     std::vector<Way> list;
     if (const auto* gemm = std::get_if<GemmCase>(&resolved)) {
+      if (!is_product(*gemm)) return list;
       add_blas(*gemm, runs, list);
       add_matmul(*gemm, runs, list);
     } else if (const auto* transpose = std::get_if<TransposeCase>(&resolved)) {

@@ -86,15 +86,17 @@ std::vector<Call> calls_of(const cases::Case& resolved, std::span<cases::Run> ru
     cases::visit_gemm_types(
         gemm->in, gemm->out,
         [&]<class TA, class TC>(std::type_identity<TA>, std::type_identity<TC>) {
-          using S = scalar_t<TA>;
+          using S = scalar_t<TA, TC>;
           const auto at = run.operands();
-          calls.push_back(
-              [&context, c = *gemm, alpha = cases::scalar<S>(gemm->alpha),
-               beta = cases::scalar<S>(gemm->beta), A = static_cast<const TA*>(at[0].at()),
-               B = static_cast<const TA*>(at[1].at()), C = static_cast<TC*>(at[2].at())] {
-                mblas::gemm(context, c.layout, c.transA, c.transB, c.m, c.n, c.k, alpha, A, c.lda,
-                            B, c.ldb, beta, C, c.ldc, {c.compute});
-              });
+          const GemmOptions options = cases::options_of(*gemm, at);
+          calls.push_back([&context, c = *gemm, alpha = cases::scalar<S>(gemm->alpha),
+                           beta = cases::scalar<S>(gemm->beta),
+                           A = static_cast<const TA*>(at[0].at()),
+                           B = static_cast<const TA*>(at[1].at()),
+                           C = static_cast<TC*>(at.back().at()), options] {
+            mblas::gemm(context, c.layout, c.transA, c.transB, c.m, c.n, c.k, alpha, A, c.lda, B,
+                        c.ldb, beta, C, c.ldc, options);
+          });
         });
   }
   return calls;

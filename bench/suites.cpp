@@ -153,6 +153,10 @@ const std::vector<Suite>& table() {
            "gemm --type bf16 -m 4096 -n m -k m --lda 4097 --ldb 4099 --ldc 4101",
            "gemm --type bf16 -m 4096 -n m -k m --offset 1",
            "gemm --type f16 -m 4096 -n m -k m --alpha 0.5 --beta 2",
+           "gemm --type bf16 -m 4096,8192 -n 4096 -k 4096 --transB N,T --bias columns --activation "
+           "gelu",
+           "gemm --type bf16 -m 4096 -n 4096 -k 4096 --bias rows --activation relu --scale 0.5",
+           "gemm --type i8 --out f32 --transB T -m 4096 -n m -k m --alpha 0.01",
            "gemm --type i8 -m 4095 -n 4097 -k 4093",
            "gemm --type f32 --compute tf32 --transA N,T --transB N,T -m 1024:16384:*4 -n m -k m",
            "gemm --type f32 --compute tf32 -m 4095 -n 4097 -k 4093",

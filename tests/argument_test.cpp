@@ -37,11 +37,12 @@ struct Gemm {
   float* C = nullptr;
   std::int64_t ldc = 5, strideC = 20, batch = 3;
   Compute compute = Compute::Default;
+  Epilogue epilogue;
 
   explicit Gemm(Arrays& x) : A(x.a.data()), B(x.b.data()), C(x.c.data()) {}
   void operator()(Context& context) const {
     gemm_strided_batched(context, layout, transA, transB, m, n, k, alpha, A, lda, strideA, B, ldb,
-                         strideB, beta, C, ldc, strideC, batch, GemmOptions{compute});
+                         strideB, beta, C, ldc, strideC, batch, GemmOptions{compute, epilogue});
   }
 };
 
@@ -152,6 +153,95 @@ void expect_all(std::string_view op, const std::vector<Wrong<Call>>& list) {
 }
 
 constexpr Status kInvalid = Status::InvalidArgument;
+
+constexpr auto kNoActivation = static_cast<Activation>(3);
+constexpr auto kNoBiasPer = static_cast<BiasPer>(7);
+
+TEST(BadArguments, Epilogues) {
+  static const double doubles[8] = {};
+  expect_all<Gemm>(
+      "gemm", {{[](Gemm& g) { g.epilogue.activation = kNoActivation; }, kInvalid, {"activation"}},
+               {[](Gemm& g) {
+                  g.epilogue.bias = {kNoBiasPer, DType::f32, g.A};
+                },
+                kInvalid,
+                {"bias"}},
+               {[](Gemm& g) { g.epilogue.bias = bias_per_row(doubles); },
+                kInvalid,
+                {"bias is of type f64", "C of f32"}},
+               {[](Gemm& g) { g.epilogue.bias = bias_per_row<float>(nullptr); },
+                Status::NullPointer,
+                {"bias is null"}},
+               // The last element that each reads, one matrix after another.
+               {[](Gemm& g) { g.epilogue.bias = bias_per_row(g.C - 3); },
+                Status::Overlap,
+                {"C[0] shares elements with bias"}},
+               {[](Gemm& g) { g.epilogue.bias = bias_per_column(g.C + 59); },
+                Status::Overlap,
+                {"C[2] shares elements with bias"}},
+               {[](Gemm& g) {
+                  g.layout = Layout::ColMajor;
+                  g.lda = 4, g.ldb = 6, g.ldc = 4;
+                  g.epilogue.bias = bias_per_column(g.C - 4);
+                },
+                Status::Overlap,
+                {"C[0] shares elements with bias"}}});
+  Context context("openmp");
+  struct Apart {
+    BiasPer per;
+    int offset;  // from C, which has 60 elements
+  };
+  for (const auto& [per, offset] : {Apart{BiasPer::Row, 60},
+                                    {BiasPer::Column, 60},
+                                    {BiasPer::Row, -4},
+                                    {BiasPer::Column, -5}}) {
+    Arrays x;
+    Gemm call(x);
+    call.C += 16;
+    call.epilogue.bias = {per, DType::f32, call.C + offset};
+    EXPECT_NO_THROW(call(context));
+  }
+}
+
+TEST(BadArguments, EpiloguesOfTypesWithoutThem) {
+  Context context("openmp");
+  const std::int8_t a[4] = {};
+  std::int32_t c[4] = {};
+  GemmOptions options;
+  options.epilogue.scale = 2;
+  const auto integers = [&] {
+    gemm(context, R, Op::NoTrans, Op::NoTrans, 2, 2, 2, 1, a, 2, a, 2, 0, c, 2, options);
+  };
+  expect_throws(kInvalid, {"gemm: a C of i32 takes no epilogue"}, integers);
+  options.epilogue = {};
+  EXPECT_NO_THROW(integers());
+
+  std::complex<float> x[4] = {}, y[4] = {};
+  options.epilogue.bias = bias_per_row(x);
+  const auto complex = [&] {
+    gemm(context, R, Op::NoTrans, Op::NoTrans, 2, 2, 2, 1.0f, x, 2, x, 2, 0.0f, y, 2, options);
+  };
+  EXPECT_NO_THROW(complex());
+  options.epilogue.activation = Activation::Relu;
+  expect_throws(kInvalid, {"gemm: a C of cf32 takes no activation"}, complex);
+
+  const float z[4] = {};
+  float to[4] = {};
+  GemmGroup<float> group{
+      .m = 2, .n = 2, .k = 2, .A = z, .lda = 2, .B = z, .ldb = 2, .C = to, .ldc = 2};
+  expect_throws(kInvalid, {"gemm_grouped", "each problem has its own"},
+                [&] { gemm_grouped(context, std::vector{group}, options); });
+  group.epilogue.bias = bias_per_row(to + 1);
+  expect_throws(Status::Overlap, {"problem 0: gemm: C shares elements with bias"},
+                [&] { gemm_grouped(context, std::vector{group}); });
+  float other[4] = {};
+  GemmGroup<float> second = group;
+  second.C = other;
+  group.epilogue = {};
+  expect_throws(Status::Overlap, {"C of problem 0 shares elements with bias of problem 1"}, [&] {
+    gemm_grouped(context, std::vector{group, second});
+  });
+}
 
 TEST(BadArguments, Gemm) {
   expect_all<Gemm>(

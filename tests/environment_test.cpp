@@ -166,7 +166,7 @@ TEST(Environment, Device) {
 }
 
 const std::vector<std::string> kCalls{
-    "gemm", "gemm1", "gemm2", "geam", "transpose", "transpose_inplace", "gf256", "shards"};
+    "gemm", "gemm1", "gemm2", "gemm3", "geam", "transpose", "transpose_inplace", "gf256", "shards"};
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -181,7 +181,7 @@ TEST(Environment, VerboseLines) {
   ASSERT_EQ(lines.size(), kCalls.size()) << f.err;
   const std::regex format(
       R"(mblas bench (gemm|geam|transpose|transpose_inplace|gf256)( --?[A-Za-z]+( [^ ]+)?)+ )"
-      R"(--backend openmp --kernel [a-z0-9_]+  # [0-9.]+ ms, workspace [0-9]+)");
+      R"(--backend openmp --kernel [a-z0-9_]+  # [0-9.]+ ms, workspace [0-9]+(, epilogue (pass|fused))?)");
   for (const std::string& line : lines) EXPECT_TRUE(std::regex_match(line, format)) << line;
   EXPECT_NE(lines[0].find("gemm --type f32 --out f32 --layout R --transA N --transB T -m 48 -n 48 "
                           "-k 48 --lda 48 --ldb 48 --ldc 48 --alpha 2 --beta 0.5"),

@@ -167,7 +167,8 @@ template <class Args>
 class Kept {
  public:
   explicit Kept(const Args& args) : args_(args) {
-    keep(args_.A, 0);
+    if constexpr (requires { args_.A; }) keep(args_.A, 0);
+    if constexpr (requires { args_.S; }) keep(args_.S, 0);
     if constexpr (requires { args_.B; }) keep(args_.B, 1);
     if constexpr (requires { args_.C; }) keep(args_.C, 2);
   }
@@ -230,6 +231,24 @@ void run(const Args& args, Queue& queue) {
   });
 }
 
+void finish(const FinishArgs& args, Queue& queue) {
+  const auto check = [&](const auto& x, std::int64_t ld, DType type) {
+    for (std::int64_t b = 0; b < args.batch; ++b)
+      FakeQueue::check(x.at(b, size_of(type)), ((args.m - 1) * ld + args.n) * size_of(type), true,
+                       "an operand of the pass after a kernel");
+  };
+  check(args.S, args.S.ld, args.in);
+  check(args.C, args.C.ld, args.out);
+  if (const Bias& bias = args.epilogue.bias; bias.per != BiasPer::None)
+    FakeQueue::check(bias.data, (bias.per == BiasPer::Row ? args.m : args.n) * size_of(args.out),
+                     true, "a bias");
+  const auto kept = std::make_shared<Kept<FinishArgs>>(args);
+  static_cast<FakeQueue&>(queue).issue([kept] {
+    Queue host{DeviceInfo{}};
+    find_backend("openmp").finish()(kept->args(), host);
+  });
+}
+
 template <class Args>
 constexpr Kernel<Args> kTable[] = {{"fake", "the host's plain loops", declines<Args>,
                                     workspace<Args>, run<Args>, nullptr, kConfigs}};
@@ -247,6 +266,7 @@ class FakeBackend final : public Backend {
     return std::make_unique<FakeQueue>(info);
   }
   bool owns(const void* p) const override { return heap().contains(p, 0); }
+  FinishPass finish() const override { return testing::finish; }
 
   std::span<const Kernel<GemmArgs>> gemm_kernels() const override { return kTable<GemmArgs>; }
   std::span<const Kernel<GeamArgs>> geam_kernels() const override { return kTable<GeamArgs>; }

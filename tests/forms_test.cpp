@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <complex>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "mblas/mblas.h"
@@ -173,6 +175,100 @@ TEST_F(Forms, TheVersionIsThatOfTheHeaders) {
                            std::to_string(MBLAS_VERSION_MINOR) + "." +
                            std::to_string(MBLAS_VERSION_PATCH));
   EXPECT_EQ(version(), mblas_version());
+}
+
+TEST_F(Forms, Epilogues) {
+  const float per[] = {-20, 1};
+  GemmOptions options;
+  const auto multiply = [&] {
+    gemm(context, R, N, N, 2, 2, 2, 1, A.data(), 2, B.data(), 2, 0, C.data(), 2, options);
+  };
+  options.epilogue = {bias_per_row(per), Activation::Relu, 2};
+  multiply();
+  expect({0, 4, 88, 102});
+  EXPECT_EQ(context.last_dispatch().epilogue, "fused");
+  options.epilogue = {bias_per_column(per), Activation::Relu, 1};
+  multiply();
+  expect({0, 23, 23, 51});
+  options.epilogue = {};
+  multiply();
+  expect(product);
+  EXPECT_EQ(context.last_dispatch().epilogue, "");
+
+  const std::int8_t a[] = {1, 2, 3, 4}, b[] = {5, 6, 7, 8};
+  context.set_kernel("gemm=naive");
+  gemm(context, R, N, N, 2, 2, 2, 0.5f, a, 2, b, 2, 0.0f, C.data(), 2);
+  expect({9.5, 11, 21.5, 25});
+  EXPECT_EQ(context.last_dispatch().epilogue, "pass");
+  context.set_kernel("");
+
+  // What is not a number or infinite, and where nothing is multiplied.
+  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = -std::log(0.0f);
+  const std::vector<float> before{nan, -inf, inf, -2};
+  options.epilogue.activation = Activation::Relu;
+  C = before;
+  gemm(context, R, N, N, 2, 2, 0, 1, A.data(), 2, B.data(), 2, 1, C.data(), 2, options);
+  EXPECT_TRUE(std::isnan(C[0]));
+  EXPECT_EQ(std::vector(C.begin() + 1, C.end()), (std::vector<float>{0, inf, 0}));
+  options.epilogue.activation = Activation::Gelu;
+  C = before;
+  gemm(context, R, N, N, 2, 2, 0, 1, A.data(), 2, B.data(), 2, 1, C.data(), 2, options);
+  EXPECT_TRUE(std::isnan(C[0]) && std::isnan(C[1]));
+  EXPECT_EQ(C[2], inf);
+  EXPECT_NEAR(C[3], -0.0454023, 1e-7);
+
+  GemmGroup<float> group{.m = 2,
+                         .n = 2,
+                         .k = 2,
+                         .A = A.data(),
+                         .lda = 2,
+                         .B = B.data(),
+                         .ldb = 2,
+                         .C = C.data(),
+                         .ldc = 2};
+  group.epilogue.bias = bias_per_row(per);
+  gemm_grouped(context, std::vector{group});
+  expect({-1, 2, 44, 51});
+}
+
+TEST_F(Forms, EpiloguesFromC) {
+  mblas_context* handle = nullptr;
+  ASSERT_EQ(mblas_context_create(&handle), MBLAS_OK);
+  const float one = 1, zero = 0, per[] = {-20, 1};
+  mblas_epilogue epilogue = MBLAS_EPILOGUE_NONE;
+  const auto multiply = [&](const mblas_epilogue* e) {
+    return mblas_gemm_strided_batched_epilogue_ex(
+        handle, MBLAS_F32, MBLAS_F32, MBLAS_COMPUTE_DEFAULT, MBLAS_ROW_MAJOR, MBLAS_NO_TRANS,
+        MBLAS_NO_TRANS, 2, 2, 2, &one, A.data(), 2, 0, B.data(), 2, 0, &zero, C.data(), 2, 0, 1, e);
+  };
+  EXPECT_EQ(multiply(&epilogue), MBLAS_OK);
+  expect(product);
+  EXPECT_EQ(multiply(nullptr), MBLAS_OK);
+  expect(product);
+  epilogue.bias_per = MBLAS_BIAS_PER_ROW;
+  epilogue.activation = MBLAS_ACTIVATION_RELU;
+  epilogue.bias = per;
+  epilogue.scale = 2;
+  EXPECT_EQ(multiply(&epilogue), MBLAS_OK);
+  expect({0, 4, 88, 102});
+  const void *a = A.data(), *b = B.data();
+  void* c = C.data();
+  EXPECT_EQ(mblas_gemm_batched_epilogue_ex(handle, MBLAS_F32, MBLAS_F32, MBLAS_COMPUTE_DEFAULT,
+                                           MBLAS_ROW_MAJOR, MBLAS_NO_TRANS, MBLAS_NO_TRANS, 2, 2, 2,
+                                           &one, &a, 2, &b, 2, &zero, &c, 2, 1, &epilogue),
+            MBLAS_OK);
+  expect({0, 4, 88, 102});
+  const mblas_epilogue good = epilogue;
+  epilogue.activation = static_cast<mblas_activation>(258);
+  EXPECT_EQ(multiply(&epilogue), MBLAS_INVALID_ARGUMENT);
+  epilogue = good;
+  epilogue.bias_per = static_cast<mblas_bias_per>(-254);
+  EXPECT_EQ(multiply(&epilogue), MBLAS_INVALID_ARGUMENT);
+  epilogue = good;
+  epilogue.size = 8;
+  EXPECT_EQ(multiply(&epilogue), MBLAS_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(mblas_last_error(handle)).find("size is 8"), std::string::npos);
+  mblas_context_destroy(handle);
 }
 
 TEST_F(Forms, FromC) {

@@ -159,7 +159,7 @@ class Generator {
     if (choice < 15) return {};
     if (choice < 50) return {1, 0};
     if (choice < 60) return {-1, 0};
-    if (type == DType::i8) return {double(random_.below(11) - 5), 0};
+    if (type == DType::i32) return {double(random_.below(11) - 5), 0};
     return {random_.uniform(-2, 2), is_complex(type) && chance(70) ? random_.uniform(-2, 2) : 0.0};
   }
   Data data() {
@@ -184,7 +184,8 @@ class Generator {
     c.lda = ld(line_length(c.layout, c.transA, m, k));
     c.ldb = ld(line_length(c.layout, c.transB, k, n));
     c.ldc = ld(line_length(c.layout, Op::NoTrans, m, n));
-    c.alpha = factor(c.in), c.beta = factor(c.in);
+    const DType scalar = scalar_type(c.in, c.out);
+    c.alpha = factor(scalar), c.beta = factor(scalar);
     c.batch = batch(double(m) * double(n) * double(k), kMostProducts);
     if (c.batch != 1) {
       if (chance(15)) c.strideA = 0;
@@ -196,6 +197,11 @@ class Generator {
     }
     c.pointers = c.batch != 1 && chance(40);
     if (chance(15)) c.compute = Compute::Pedantic;
+    if (c.out != DType::i32 && chance(25)) {
+      c.bias = BiasPer(random_.below(3));
+      if (!is_complex(c.out)) c.activation = Activation(random_.below(3));
+      if (chance(50)) c.scale = random_.uniform(-2, 2);
+    }
     c.data = data(), c.offset = offset(), c.seed = seed();
   }
   void describe(cases::GeamCase& c, Types types) {
@@ -323,7 +329,7 @@ class Runner {
   const Options& options_;
   std::optional<Context> context_;
   unsigned uses_ = 0;
-  cases::GuardedPages pages_[3];
+  cases::GuardedPages pages_[4];
 };
 
 // ---------------------------------------------------------------------------------------------------
@@ -435,8 +441,8 @@ void print_failure(const std::string& message) {
 /// Not made for signal handlers, but the process ends here anyway.
 void on_signal(int signal, siginfo_t* info, void*) {
   std::string message = strsignal(signal);
-  constexpr const char* kNames[] = {"first", "second", "third"};
-  for (std::size_t i = 0; current.runner && i < 3; ++i)
+  constexpr const char* kNames[] = {"first", "second", "third", "fourth"};
+  for (std::size_t i = 0; current.runner && i < std::size(kNames); ++i)
     if (signal != SIGABRT && current.runner->pages()[i].contains(info->si_addr))
       message += std::string(", beyond the ") + kNames[i] + " operand";
   print_failure(message);

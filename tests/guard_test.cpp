@@ -351,6 +351,8 @@ class GuardGemm : public Guard {
     args.m = p.m, args.n = p.n, args.k = p.k;
     args.alpha = p.alpha, args.beta = p.beta;
     args.A = {A.data, A.ld}, args.B = {B.data, B.ld}, args.C = {pages_[2].writable(), p.n};
+    if (args.in == DType::i8 && !(kernel_->fuses && kernel_->fuses(args)))
+      args.out = DType::i32;  // what the row is given
     const char* reason = kernel_->declines(args, queue_->device());
     if (reason) declined_ = reason;
     return reason != nullptr;
@@ -360,14 +362,14 @@ class GuardGemm : public Guard {
   template <class TA, class TC, class Sum>
   bool multiply(Flush flush, Index pad, const Problem<TA, TC>& p, const Input<TA>& A,
                 const Input<TA>& B, Sum&& sum) {
-    using W = cases::wide_t<TA>;
+    using W = std::conditional_t<std::is_integral_v<TA>, cases::wide_t<TC>, cases::wide_t<TA>>;
     if (declines(p, A, B)) return true;
     Output<TC> C(pages_[2], flush, p.m, p.n, pad);
     const auto alpha = cases::scalar<W>(p.alpha), beta = cases::scalar<W>(p.beta);
     const bool reads_c = !(p.beta == Scalar{});
     for (Index i = 0; i < p.m; ++i) {
       for (Index j = 0; j < p.n; ++j) {
-        W value = p.alpha == Scalar{} ? W(0) : alpha * sum(i, j);
+        W value = p.alpha == Scalar{} ? W(0) : alpha * W(sum(i, j));
         if (reads_c) {
           C.data()[i * C.ld() + j] = p.Z.at(i, j);
           value += beta * W(cases::widen(p.Z.at(i, j)));
@@ -388,7 +390,7 @@ class GuardGemm : public Guard {
                                       .alpha = p.alpha,
                                       .beta = p.beta,
                                       .data = cases::Data::Integers};
-    using S = scalar_t<TA>;
+    using S = scalar_t<TA, TC>;
     return run(flush, description, C, [&](Context& context) {
       gemm(context, R, p.transA, p.transB, p.m, p.n, p.k, cases::scalar<S>(p.alpha), A.data, A.ld,
            B.data, B.ld, cases::scalar<S>(p.beta), C.data(), C.ld());

@@ -76,6 +76,12 @@ void call(std::string_view what) {
   if (what == "gemm2")
     return gemm_strided_batched(R, Op::Trans, N, 2, 3, 2, 1, a.data(), 3, 6, b.data(), 4, 0, 0,
                                 c.data(), 3, 7, 3);
+  if (what == "gemm3") {
+    GemmOptions options;
+    options.epilogue = {bias_per_column(b.data()), Activation::Gelu, 0.5};
+    return gemm(Layout::ColMajor, N, N, 3, 4, 2, 1, a.data(), 3, a.data(), 2, 1, c.data(), 3,
+                options);
+  }
   if (what == "geam")
     return geam(R, N, Op::Trans, 3, 4, 1.5f, a.data(), 5, -1, b.data(), 3, c.data(), 4);
   if (what == "transpose") return transpose(R, 3, 4, a.data(), 4, c.data(), 3);

@@ -30,10 +30,21 @@ std::vector<Op> ops_of(DType type) {
 
 /// 0, 1, and a value with an imaginary part where there is one.
 std::vector<Scalar> scalars_of(DType type) {
-  const Scalar other = type == DType::i8  ? Scalar{-3, 0}
+  const Scalar other = type == DType::i32 ? Scalar{-3, 0}
                        : is_complex(type) ? Scalar{0.75, -1.25}
                                           : Scalar{-0.75, 0};
   return {{0, 0}, {1, 0}, other};
+}
+
+std::vector<Scalar> scalars_of(const GemmCase& c) { return scalars_of(scalar_type(c.in, c.out)); }
+std::vector<Scalar> scalars_of(const GeamCase& c) { return scalars_of(c.type); }
+
+/// One of all combinations that C's type takes.
+void add_epilogue(GemmCase& c, std::uint64_t which) {
+  if (c.out == DType::i32) return;
+  c.bias = BiasPer(which % 3);
+  if (!is_complex(c.out)) c.activation = Activation(which / 3 % 3);
+  c.scale = which / 9 % 2 ? -1.5 : 1;
 }
 
 class Sampler {
@@ -97,8 +108,8 @@ GemmCase sampled(Sampler& s, GemmCase c) {
   c.lda = s.ld(line_length(c.layout, c.transA, m, k));
   c.ldb = s.ld(line_length(c.layout, c.transB, k, n));
   c.ldc = s.ld(line_length(c.layout, Op::NoTrans, m, n));
-  c.alpha = s.pick(scalars_of(c.in));
-  c.beta = s.pick(scalars_of(c.in));
+  c.alpha = s.pick(scalars_of(c));
+  c.beta = s.pick(scalars_of(c));
   if (m * n * k < 1 << 20) batch(s, c);
   if (c.batch != 1) {
     if (s.chance(20)) c.strideB = 0;
@@ -110,6 +121,7 @@ GemmCase sampled(Sampler& s, GemmCase c) {
   }
   const bool pedantic = s.chance(10);
   if (c.compute == Compute::Default && pedantic) c.compute = Compute::Pedantic;
+  if (s.chance(30)) add_epilogue(c, std::uint64_t(s.below(18)));
   c.data = s.data();
   c.offset = s.offset();
   c.seed = s.seed();
@@ -125,8 +137,8 @@ GeamCase sampled(Sampler& s, GeamCase c) {
   c.lda = s.ld(line_length(c.layout, c.transA, c.m, c.n));
   c.ldb = s.ld(line_length(c.layout, c.transB, c.m, c.n));
   c.ldc = s.ld(line_length(c.layout, Op::NoTrans, c.m, c.n));
-  c.alpha = s.pick(scalars_of(c.type));
-  c.beta = s.pick(scalars_of(c.type));
+  c.alpha = s.pick(scalars_of(c));
+  c.beta = s.pick(scalars_of(c));
   batch(s, c);
   if (s.chance(25)) {
     c.alias = s.chance(50) ? Alias::A : Alias::B;
@@ -212,9 +224,10 @@ void tiny(GemmCase c, std::vector<Case>& out) {
         c.lda = pad ? std::max<std::int64_t>(1, line_length(layout, a, m, k)) + pad : 0;
         c.ldb = pad ? std::max<std::int64_t>(1, line_length(layout, b, k, n)) + pad + 1 : 0;
         c.ldc = pad ? std::max<std::int64_t>(1, line_length(layout, Op::NoTrans, m, n)) + pad : 0;
-        out.push_back(c);
+        GemmCase& one = std::get<GemmCase>(out.emplace_back(c));
+        if (out.size() % 5 == 0) add_epilogue(one, out.size() / 5);  // 5: of no list's length
       },
-      kTiny, kTiny, kTiny, kLayouts, ops_of(c.in), ops_of(c.in), scalars_of(c.in), scalars_of(c.in),
+      kTiny, kTiny, kTiny, kLayouts, ops_of(c.in), ops_of(c.in), scalars_of(c), scalars_of(c),
       kPadding);
 }
 
@@ -229,8 +242,8 @@ void tiny(GeamCase c, std::vector<Case>& out) {
         c.ldc = pad ? std::max<std::int64_t>(1, line_length(layout, Op::NoTrans, m, n)) + pad : 0;
         out.push_back(c);
       },
-      kTiny, kTiny, kLayouts, ops_of(c.type), ops_of(c.type), scalars_of(c.type),
-      scalars_of(c.type), kPadding);
+      kTiny, kTiny, kLayouts, ops_of(c.type), ops_of(c.type), scalars_of(c), scalars_of(c),
+      kPadding);
 }
 
 template <class C>
@@ -268,14 +281,14 @@ Case large(GemmCase c) {
   c.lda = line_length(c.layout, c.transA, c.m, c.k) + kLargePad;
   c.ldb = line_length(c.layout, c.transB, c.k, c.n) + kLargePad;
   c.ldc = line_length(c.layout, Op::NoTrans, c.m, c.n) + kLargePad;
-  c.alpha = scalars_of(c.in)[2];
-  c.beta = scalars_of(c.in)[1];
+  c.alpha = scalars_of(c)[2];
+  c.beta = scalars_of(c)[1];
   return c;
 }
 Case large(GeamCase c) {
   c.m = kLarge + 1, c.n = kLarge + 3;
-  c.alpha = scalars_of(c.type)[2];
-  c.beta = scalars_of(c.type)[1];
+  c.alpha = scalars_of(c)[2];
+  c.beta = scalars_of(c)[1];
   return c;
 }
 template <class C>
@@ -383,8 +396,8 @@ std::vector<Case> thin_cases(std::string_view op, Types types) {
           one.layout = sampler.pick(kLayouts);
           one.transA = sampler.op(c.in);
           one.transB = sampler.op(c.in);
-          one.alpha = scalars_of(c.in)[2];
-          one.beta = sampler.pick(scalars_of(c.in));
+          one.alpha = scalars_of(c)[2];
+          one.beta = sampler.pick(scalars_of(c));
           if (apart) {
             one.lda = line_length(one.layout, one.transA, m, k) + 1 + sampler.below(8);
             one.ldb = line_length(one.layout, one.transB, k, n) + 1 + sampler.below(8);

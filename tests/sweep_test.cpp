@@ -196,12 +196,15 @@ TEST_P(Configurations, EachOne) {
   std::vector<cases::Case> list;
   for (const auto& [m, n, k] : kShapes)
     list.push_back(packed(resized(large_case(row.op, row.types), m, n, k)));
+  if (auto* sliced = std::get_if<cases::GemmCase>(&list.back()))
+    if (sliced->out != DType::i32) sliced->bias = BiasPer::Row;
   if (row.op == op_name<GemmArgs>)
     for (const Op a : {Op::NoTrans, Op::Trans})
       for (const Op b : {Op::NoTrans, Op::Trans}) {
         auto c = std::get<cases::GemmCase>(resized(list.front(), 272, 144, 208));
         c.transA = a;
         c.transB = b;
+        if (a != b && c.out != DType::i32) c.bias = BiasPer::Column, c.scale = 2;
         list.push_back(c);
       }
   std::vector<bool> ran(row.configs.size());
@@ -244,8 +247,11 @@ TEST_P(Sweep, SameBits) {
                                          {8, 8, 6000},    {3000, 16, 16}, {16, 3000, 16},
                                          {1, 700, 500},   {700, 1, 500},  {40, 41, 42}};
 #endif
-  for (const auto& [m, n, k] : kShapes)
+  for (const auto& [m, n, k] : kShapes) {
     list.push_back(packed(resized(large_case(row.op, row.types), m, n, k)));
+    if (auto* gemm = std::get_if<cases::GemmCase>(&list.back()); gemm && gemm->out != DType::i32)
+      gemm->bias = BiasPer::Row;
+  }
   bool ran = false;
   for (const cases::Case& c : list) {
     const auto problem = cases::prepare(c, 0);

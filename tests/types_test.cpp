@@ -137,6 +137,8 @@ TEST(TypeNames, AreThoseOfTheTags) {
   EXPECT_EQ(dtype_v<const half>, DType::f16);
   static_assert(std::is_same_v<scalar_t<half>, float>);
   static_assert(std::is_same_v<scalar_t<std::int8_t>, std::int32_t>);
+  static_assert(std::is_same_v<scalar_t<std::int8_t, std::int32_t>, std::int32_t>);
+  static_assert(std::is_same_v<scalar_t<std::int8_t, float>, float>);
   static_assert(std::is_same_v<scalar_t<std::complex<double>>, std::complex<double>>);
   for (const int size : {1, 2, 4, 8, 16}) EXPECT_EQ(size_of(untyped(size)), size);
 }
@@ -157,6 +159,17 @@ TEST(Accuracy, BoundsGrowWithWhatTheyDependOn) {
     EXPECT_LT(gemm_bound(in, out, 10, 1, 1), gemm_bound(in, out, 10, 2, 1));
     EXPECT_LT(geam_bound(in, 1, 1), 4 * unit_roundoff(in) * 2.9);
   }
+  // Epilogues: one more term; the activation's slope and its own error; a factor.
+  const auto bound = [](const Epilogue& e) {
+    return gemm_bound(DType::f32, DType::f32, 10, 1, 0, Compute::Default, e, 0.5);
+  };
+  const double plain = bound({});
+  EXPECT_NEAR(bound({{BiasPer::Row}, Activation::None, 1}) / plain, 13.0 / 12, 1e-5);
+  EXPECT_EQ(bound({{}, Activation::Relu, 1}), plain);
+  EXPECT_NEAR(bound({{}, Activation::Gelu, 1}), 1.13 * plain + 0.5 * 0x1p-21, 1e-3 * plain);
+  EXPECT_NEAR(bound({{}, Activation::None, -8}) / plain, 8, 1e-5);
+  EXPECT_EQ(gemm_bound(DType::i8, DType::f32, 1 << 20, 1, 1),
+            gemm_bound(DType::f32, DType::f32, 2, 1, 1));
   EXPECT_GT(gemm_bound(DType::f16, DType::f16, 10, 1, 1),
             gemm_bound(DType::f16, DType::f32, 10, 1, 1));
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "mblas/epilogue.hpp"
 #include "mblas/types.hpp"
 
 namespace mblas {
@@ -62,15 +63,32 @@ constexpr double gamma(double n, double u) {
 /// TF32: both operands are rounded to 11 significant bits first, and the tensor cores add with
 /// truncation. BF16x6: γ(k + 4), as the products of the smallest planes are left out and those of
 /// the others are added up.
+///
+/// With an epilogue, `magnitude` has + |bias|, and `sum` = |alpha op(A) op(B) + beta C + bias|. The
+/// bias is one more term. GELU's slope is at most 1.13; what is computed for it may be off by 8
+/// roundoffs of the sum, or one of a narrower C's. The scale is one more rounding. int8 products
+/// with C of float are exact before they are converted, so that k does not count.
 constexpr double gemm_bound(DType in, DType out, std::int64_t k, double magnitude, double value,
-                            Compute compute = Compute::Default) {
-  const DType acc = accumulator_of(in);
+                            Compute compute = Compute::Default, const Epilogue& epilogue = {},
+                            double sum = 0) {
+  const bool scaled_integers = in == DType::i8 && out == DType::f32;
+  if (scaled_integers) k = 2;
+  const DType acc = scaled_integers ? out : accumulator_of(in);
   double u = unit_roundoff(acc) * (is_complex(acc) ? 2.8284271247461903 : 1.0);
   if (compute == Compute::TF32) u *= 2;
-  const std::int64_t terms = k + (compute == Compute::BF16x6 ? 4 : 2);
+  const std::int64_t terms =
+      k + (compute == Compute::BF16x6 ? 4 : 2) + (epilogue.bias.per == BiasPer::None ? 0 : 1);
   double bound = gamma(double(terms), u) * magnitude;
   if (compute == Compute::TF32) bound += (0x1p-10 + 0x1p-22) * magnitude;
   bound += double(2 * k + 4) * smallest_positive(acc);
+  if (epilogue.activation == Activation::Gelu) {
+    const double narrow = unit_roundoff(out), own = 8 * unit_roundoff(acc);
+    bound = 1.13 * bound + (narrow > own ? narrow : own) * (sum + bound) + smallest_positive(acc);
+  }
+  if (epilogue.scale != 1) {
+    bound *= epilogue.scale < 0 ? -epilogue.scale : epilogue.scale;
+    bound += u * (value + bound) + smallest_positive(acc);
+  }
   if (unit_roundoff(out) > unit_roundoff(acc))
     bound += unit_roundoff(out) * (value + bound) + smallest_positive(out);
   return bound;

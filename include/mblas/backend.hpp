@@ -11,6 +11,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "mblas/epilogue.hpp"
 #include "mblas/error.hpp"
 #include "mblas/export.hpp"
 #include "mblas/types.hpp"
@@ -46,7 +47,9 @@ struct Scalar {
   bool operator==(const Scalar&) const = default;
 };
 
-/// C = alpha op(A) op(B) + beta C, with op(A) m×k, op(B) k×n, C m×n.
+/// C = alpha op(A) op(B) + beta C, with op(A) m×k, op(B) k×n, C m×n; then `epilogue`. int8 products
+/// become a C of float as `float(sum of products)` in place of the product. A row sees either only
+/// where its Kernel::fuses says so.
 struct GemmArgs {
   DType in = DType::f32, out = DType::f32;  ///< of A and B; of C
   Compute compute = Compute::Default;
@@ -57,6 +60,20 @@ struct GemmArgs {
   Output C;
   std::int64_t batch = 1;
   int config = -1;  ///< which of Kernel::configs; -1: the kernel's own choice
+  Epilogue epilogue;
+};
+
+/// C = scale activation(alpha S + beta C + bias), all m×n: what remains after a row that does not
+/// fuse a call's epilogue. S, whose type is f32 … cf64 or i32, holds what the row computed; it is C
+/// itself where it has C's address.
+struct FinishArgs {
+  DType in = DType::f32, out = DType::f32;  ///< of S; of C
+  std::int64_t m = 0, n = 0;
+  Scalar alpha, beta;  ///< beta == 0: C is not read, but as S
+  Epilogue epilogue;
+  Input S;
+  Output C;
+  std::int64_t batch = 1;
 };
 
 /// C = alpha op(A) + beta op(B), all m×n after op. A scalar of zero: its operand is null and not
@@ -201,7 +218,14 @@ struct Kernel {
   /// digits and underscores. declines() says where one cannot do a call; workspace() and run() obey
   /// it.
   std::span<const std::string_view> configs = {};
+  /// Of gemm: does run() itself do what such a call asks for beyond the product, its epilogue and a
+  /// C of float from int8? Where not, or null, the core gives the row a product without, and has
+  /// Backend::finish() do the rest in a pass over C.
+  bool (*fuses)(const Args&) = nullptr;
 };
+
+/// Computes a FinishArgs, or on a device enqueues it. Without workspace.
+using FinishPass = void (*)(const FinishArgs&, Queue&);
 
 /// How to make a queue.
 struct QueueOptions {
@@ -233,6 +257,10 @@ class MBLAS_EXPORT Backend {
     return {};
   }
   virtual std::span<const Kernel<Gf256Args>> gf256_kernels() const { return {}; }
+
+  /// The library's own for backends of the host. Null: rows that do not fuse an epilogue decline
+  /// it.
+  virtual FinishPass finish() const;
 
   /// The table of an operation by its argument type.
   template <class Args>

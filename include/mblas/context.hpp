@@ -29,8 +29,11 @@ struct Dispatch {
   bool tuned = false;       ///< kernel and configuration are the tune file's
   Compute compute = Compute::Default;
   std::size_t workspace_bytes = 0;  ///< of the kernel, and of the staging where `staged_blocks` > 0
-  std::int64_t staged_blocks = 0;   ///< blocks in which host operands went through the device
-  std::vector<Decline> declined;    ///< better rows and preferred backends that were passed over
+  /// How the call's epilogue was computed: "fused" by the kernel, "pass" over C after it; empty:
+  /// there was none.
+  std::string_view epilogue;
+  std::int64_t staged_blocks = 0;  ///< blocks in which host operands went through the device
+  std::vector<Decline> declined;   ///< better rows and preferred backends that were passed over
 };
 
 /// Settings, queues and workspaces. Contexts are independent of one another; one is used by one

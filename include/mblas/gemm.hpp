@@ -2,10 +2,11 @@
 //
 // For every form: op(A) is m×k, op(B) k×n, C m×n; sizes may be 0; lda, ldb, ldc count elements
 // between consecutive columns (ColMajor) or rows (RowMajor) of the matrix as stored. A and B have
-// one type TA, C the type TC, which is_gemm_pair allows; alpha and beta are given in scalar_t<TA>.
+// one type TA, C the type TC, which is_gemm_pair allows; alpha and beta are of scalar_t<TA, TC>.
 // BLAS semantics: alpha == 0: A and B are not read; beta == 0: C is not read; k == 0: C = beta C;
 // NaN and infinities propagate otherwise. Elements of C's storage outside the matrix are not
-// touched. int8 products accumulate in int32 and wrap. Errors (mblas::Error, C unchanged):
+// touched. int8 products accumulate in int32 and wrap; a C of float is alpha times that, in float.
+// Errors (mblas::Error, C unchanged):
 // InvalidArgument, NullPointer, SizeOverflow, Overlap, WrongMemory, NotSupported, OutOfMemory,
 // BackendUnavailable; DeviceError and VerifyFailed as error.hpp says. Each function also exists
 // without the Context (on default_context()) and as try_…, with the same arguments, returning a
@@ -29,6 +30,7 @@ namespace mblas {
 
 struct GemmOptions {
   Compute compute = Compute::Default;  ///< Default: the context's mode
+  Epilogue epilogue = {};              ///< what becomes of the product; see epilogue.hpp
 };
 
 template <class TA, class TC>
@@ -54,11 +56,12 @@ constexpr Scalar widen(S s) {
 
 template <class TA, class TC>
 GemmArgs gemm_args(Op transA, Op transB, std::int64_t m, std::int64_t n, std::int64_t k,
-                   scalar_t<TA> alpha, scalar_t<TA> beta, const GemmOptions& options) {
+                   scalar_t<TA, TC> alpha, scalar_t<TA, TC> beta, const GemmOptions& options) {
   GemmArgs args;
   args.in = dtype_v<TA>;
   args.out = dtype_v<TC>;
   args.compute = options.compute;
+  args.epilogue = options.epilogue;
   args.transA = transA;
   args.transB = transB;
   args.m = m;
@@ -82,6 +85,7 @@ auto erase_pointers(R& range) {
       std::conditional_t<std::is_const_v<std::remove_pointer_t<Pointer>>, const void, void>;
   return reinterpret_cast<Void* const*>(std::ranges::data(range));
 }
+MBLAS_EXPORT void check_group_options(Context& context, const GemmOptions& options);
 MBLAS_EXPORT void check_batch_sizes(Context& context, std::size_t a, std::size_t b, std::size_t c);
 }  // namespace detail
 
@@ -89,9 +93,10 @@ MBLAS_EXPORT void check_batch_sizes(Context& context, std::size_t a, std::size_t
 template <class TA, class TC>
 requires GemmPair<TA, TC>
 void gemm(Context& context, Layout layout, Op transA, Op transB, std::int64_t m, std::int64_t n,
-          std::int64_t k, std::type_identity_t<scalar_t<TA>> alpha, const TA* A, std::int64_t lda,
-          const TA* B, std::int64_t ldb, std::type_identity_t<scalar_t<TA>> beta, TC* C,
-          std::int64_t ldc, const GemmOptions& options = {}) {
+          std::int64_t k, std::type_identity_t<scalar_t<TA, TC>> alpha, const TA* A,
+          std::int64_t lda, const TA* B, std::int64_t ldb,
+          std::type_identity_t<scalar_t<TA, TC>> beta, TC* C, std::int64_t ldc,
+          const GemmOptions& options = {}) {
   GemmArgs args = detail::gemm_args<TA, TC>(transA, transB, m, n, k, alpha, beta, options);
   args.A = {A, lda};
   args.B = {B, ldb};
@@ -104,11 +109,11 @@ void gemm(Context& context, Layout layout, Op transA, Op transB, std::int64_t m,
 template <class TA, class TC>
 requires GemmPair<TA, TC>
 void gemm_strided_batched(Context& context, Layout layout, Op transA, Op transB, std::int64_t m,
-                          std::int64_t n, std::int64_t k, std::type_identity_t<scalar_t<TA>> alpha,
-                          const TA* A, std::int64_t lda, std::int64_t strideA, const TA* B,
-                          std::int64_t ldb, std::int64_t strideB,
-                          std::type_identity_t<scalar_t<TA>> beta, TC* C, std::int64_t ldc,
-                          std::int64_t strideC, std::int64_t batch_count,
+                          std::int64_t n, std::int64_t k,
+                          std::type_identity_t<scalar_t<TA, TC>> alpha, const TA* A,
+                          std::int64_t lda, std::int64_t strideA, const TA* B, std::int64_t ldb,
+                          std::int64_t strideB, std::type_identity_t<scalar_t<TA, TC>> beta, TC* C,
+                          std::int64_t ldc, std::int64_t strideC, std::int64_t batch_count,
                           const GemmOptions& options = {}) {
   GemmArgs args = detail::gemm_args<TA, TC>(transA, transB, m, n, k, alpha, beta, options);
   args.A = {A, lda, strideA};
@@ -124,10 +129,11 @@ template <detail::PointerRange RA, detail::PointerRange RB, detail::PointerRange
 requires std::same_as<detail::pointee_t<RA>, detail::pointee_t<RB>> &&
     GemmPair<detail::pointee_t<RA>, detail::pointee_t<RC>>
 void gemm_batched(Context& context, Layout layout, Op transA, Op transB, std::int64_t m,
-                  std::int64_t n, std::int64_t k, scalar_t<detail::pointee_t<RA>> alpha,
-                  const RA& A, std::int64_t lda, const RB& B, std::int64_t ldb,
-                  scalar_t<detail::pointee_t<RA>> beta, const RC& C, std::int64_t ldc,
-                  const GemmOptions& options = {}) {
+                  std::int64_t n, std::int64_t k,
+                  scalar_t<detail::pointee_t<RA>, detail::pointee_t<RC>> alpha, const RA& A,
+                  std::int64_t lda, const RB& B, std::int64_t ldb,
+                  scalar_t<detail::pointee_t<RA>, detail::pointee_t<RC>> beta, const RC& C,
+                  std::int64_t ldc, const GemmOptions& options = {}) {
   using TA = detail::pointee_t<RA>;
   GemmArgs args =
       detail::gemm_args<TA, detail::pointee_t<RC>>(transA, transB, m, n, k, alpha, beta, options);
@@ -147,18 +153,20 @@ struct GemmGroup {
   Layout layout = Layout::RowMajor;
   Op transA = Op::NoTrans, transB = Op::NoTrans;
   std::int64_t m = 0, n = 0, k = 0;
-  scalar_t<TA> alpha = scalar_t<TA>(1);
+  scalar_t<TA, TC> alpha = scalar_t<TA, TC>(1);
   const TA* A = nullptr;
   std::int64_t lda = 0;
   const TA* B = nullptr;
   std::int64_t ldb = 0;
-  scalar_t<TA> beta = scalar_t<TA>(0);
+  scalar_t<TA, TC> beta = scalar_t<TA, TC>(0);
   TC* C = nullptr;
   std::int64_t ldc = 0;
+  Epilogue epilogue = {};
 };
 
 /// Products of different sizes. All are validated before the first is computed; no C may share
-/// elements with an operand of any problem.
+/// elements with an operand of any problem. Each problem has its epilogue; one in the options:
+/// InvalidArgument.
 template <class TA, class TC>
 void gemm_grouped(Context& context, std::span<const GemmGroup<TA, TC>> groups,
                   const GemmOptions& options = {}) {
@@ -170,8 +178,10 @@ void gemm_grouped(Context& context, std::span<const GemmGroup<TA, TC>> groups,
     args.A = {g.A, g.lda};
     args.B = {g.B, g.ldb};
     args.C = {g.C, g.ldc};
+    args.epilogue = g.epilogue;
     problems.push_back({g.layout, args});
   }
+  detail::check_group_options(context, options);
   detail::gemm_grouped(context, problems);
 }
 template <class TA, class TC>
@@ -216,8 +226,9 @@ using element_t = std::remove_cvref_t<decltype(*std::declval<const M&>().data_ha
 template <MatrixView MA, MatrixView MB, MatrixView MC>
 requires std::same_as<detail::element_t<MA>, detail::element_t<MB>> &&
     GemmPair<detail::element_t<MA>, detail::element_t<MC>>
-void gemm(Context& context, scalar_t<detail::element_t<MA>> alpha, const MA& A, const MB& B,
-          scalar_t<detail::element_t<MA>> beta, const MC& C, const GemmOptions& options = {}) {
+void gemm(Context& context, scalar_t<detail::element_t<MA>, detail::element_t<MC>> alpha,
+          const MA& A, const MB& B, scalar_t<detail::element_t<MA>, detail::element_t<MC>> beta,
+          const MC& C, const GemmOptions& options = {}) {
   const detail::ViewShape a = detail::shape_of(context, 'A', A);
   const detail::ViewShape b = detail::shape_of(context, 'B', B);
   const detail::ViewShape c = detail::shape_of(context, 'C', C);

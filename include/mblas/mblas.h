@@ -74,6 +74,30 @@ typedef enum mblas_dtype {
   MBLAS_I32
 } mblas_dtype;
 
+/* mblas::Activation and mblas::BiasPer */
+typedef enum mblas_activation {
+  MBLAS_ACTIVATION_NONE,
+  MBLAS_ACTIVATION_RELU,
+  MBLAS_ACTIVATION_GELU
+} mblas_activation;
+typedef enum mblas_bias_per {
+  MBLAS_BIAS_NONE,
+  MBLAS_BIAS_PER_ROW,
+  MBLAS_BIAS_PER_COLUMN
+} mblas_bias_per;
+
+/* mblas::Epilogue, see epilogue.hpp. To be initialised with MBLAS_EPILOGUE_NONE: fields that later
+ * versions add are then as if they were not there. The bias is of C's type, in its memory. */
+typedef struct mblas_epilogue {
+  size_t size; /* of the struct as the program was compiled with it */
+  mblas_bias_per bias_per;
+  mblas_activation activation;
+  const void* bias;
+  double scale;
+} mblas_epilogue;
+#define MBLAS_EPILOGUE_NONE \
+  { sizeof(mblas_epilogue), MBLAS_BIAS_NONE, MBLAS_ACTIVATION_NONE, NULL, 1.0 }
+
 typedef struct mblas_context mblas_context;
 
 /* "major.minor.patch" of the library that the program runs with. */
@@ -180,9 +204,9 @@ MBLAS_EXPORT mblas_status mblas_zgemm_batched(mblas_context* context, mblas_layo
                                               const void* const* B, int64_t ldb, const void* beta,
                                               void* const* C, int64_t ldc, int64_t batch_count);
 
-/* All types. alpha and beta point to scalars of the accumulating type: int32_t for MBLAS_I8, float
- * for MBLAS_F16 and MBLAS_BF16, else `in` itself. A pair of types that gemm does not multiply is
- * MBLAS_INVALID_ARGUMENT. */
+/* All types. alpha and beta point to scalars of the accumulating type: int32_t for MBLAS_I8 with
+ * MBLAS_I32 out, float for MBLAS_F16, MBLAS_BF16 and MBLAS_I8 with MBLAS_F32 out, else `in` itself.
+ * A pair of types that gemm does not multiply is MBLAS_INVALID_ARGUMENT. */
 MBLAS_EXPORT mblas_status mblas_gemm_ex(mblas_context* context, mblas_dtype in, mblas_dtype out,
                                         mblas_compute compute, mblas_layout layout, mblas_op transA,
                                         mblas_op transB, int64_t m, int64_t n, int64_t k,
@@ -199,6 +223,20 @@ MBLAS_EXPORT mblas_status mblas_gemm_batched_ex(
     mblas_layout layout, mblas_op transA, mblas_op transB, int64_t m, int64_t n, int64_t k,
     const void* alpha, const void* const* A, int64_t lda, const void* const* B, int64_t ldb,
     const void* beta, void* const* C, int64_t ldc, int64_t batch_count);
+
+/* The same, and then the epilogue; null: none. */
+MBLAS_EXPORT mblas_status mblas_gemm_strided_batched_epilogue_ex(
+    mblas_context* context, mblas_dtype in, mblas_dtype out, mblas_compute compute,
+    mblas_layout layout, mblas_op transA, mblas_op transB, int64_t m, int64_t n, int64_t k,
+    const void* alpha, const void* A, int64_t lda, int64_t strideA, const void* B, int64_t ldb,
+    int64_t strideB, const void* beta, void* C, int64_t ldc, int64_t strideC, int64_t batch_count,
+    const mblas_epilogue* epilogue);
+MBLAS_EXPORT mblas_status mblas_gemm_batched_epilogue_ex(
+    mblas_context* context, mblas_dtype in, mblas_dtype out, mblas_compute compute,
+    mblas_layout layout, mblas_op transA, mblas_op transB, int64_t m, int64_t n, int64_t k,
+    const void* alpha, const void* const* A, int64_t lda, const void* const* B, int64_t ldb,
+    const void* beta, void* const* C, int64_t ldc, int64_t batch_count,
+    const mblas_epilogue* epilogue);
 
 /* ---- geam: C = alpha op(A) + beta op(B)
  * ------------------------------------------------------------ */

@@ -4,6 +4,7 @@
 #include "mblas/accuracy.hpp"
 #include "mblas/backend.hpp"
 #include "mblas/context.hpp"
+#include "mblas/epilogue.hpp"
 #include "mblas/error.hpp"
 #include "mblas/geam.hpp"
 #include "mblas/gemm.hpp"

@@ -159,7 +159,7 @@ template <class T>
 inline constexpr DType dtype_v = dtype_of<std::remove_cv_t<T>>::value;
 
 /// Input and output types that gemm multiplies: equal real or complex types, 16-bit floats with
-/// themselves or float out, int8 with int32 out.
+/// themselves or float out, int8 with int32 or float out.
 constexpr bool is_gemm_pair(DType in, DType out) {
   switch (in) {
     case DType::f32:
@@ -171,9 +171,23 @@ constexpr bool is_gemm_pair(DType in, DType out) {
     case DType::bf16:
       return out == in || out == DType::f32;
     case DType::i8:
-      return out == DType::i32;
+      return out == DType::i32 || out == DType::f32;
     default:
       return false;
+  }
+}
+
+/// The type in which alpha and beta are given: the one that accumulates, or float where int8
+/// products, which are exact, become a C of float.
+constexpr DType scalar_type(DType in, DType out) {
+  switch (in) {
+    case DType::f16:
+    case DType::bf16:
+      return DType::f32;
+    case DType::i8:
+      return out == DType::f32 ? out : DType::i32;
+    default:
+      return in;
   }
 }
 
@@ -198,13 +212,13 @@ struct scalar_of<DType::cf64> {
   using type = std::complex<double>;
 };
 template <>
-struct scalar_of<DType::i8> {
+struct scalar_of<DType::i32> {
   using type = std::int32_t;
 };
 }  // namespace detail
 
-/// The type in which alpha and beta are given for operands of type T: the type that accumulates.
-template <class T>
-using scalar_t = typename detail::scalar_of<dtype_v<T>>::type;
+/// scalar_type() of operands of type T and a result of type TC.
+template <class T, class TC = T>
+using scalar_t = typename detail::scalar_of<scalar_type(dtype_v<T>, dtype_v<TC>)>::type;
 
 }  // namespace mblas

@@ -18,6 +18,7 @@ void begin(Context::Impl& context) {
   receipt.operation = op_name<Args>;
   receipt.backend = receipt.kernel = receipt.config = {};
   receipt.tuned = false;
+  receipt.epilogue = {};
   receipt.compute = Compute::Default;
   receipt.workspace_bytes = 0;
   receipt.staged_blocks = 0;
@@ -96,6 +97,12 @@ void gf256(Context& context, const Gf256Args& args) {
     Gf256Args local = args;
     if (validate(local)) dispatch(impl, local);
   });
+}
+
+void check_group_options(Context& context, const GemmOptions& options) {
+  if (!options.epilogue.is_none())
+    fail(context, Status::InvalidArgument,
+         "gemm_grouped: the options have an epilogue, but each problem has its own");
 }
 
 void check_batch_sizes(Context& context, std::size_t a, std::size_t b, std::size_t c) {

@@ -7,6 +7,7 @@
 
 using mblas::Compute;
 using mblas::DType;
+using mblas::Epilogue;
 using mblas::Error;
 using mblas::GeamArgs;
 using mblas::GemmArgs;
@@ -43,6 +44,12 @@ static_assert(MBLAS_COMPUTE_DEFAULT == index(Compute::Default) &&
               MBLAS_COMPUTE_BF16X6 == index(Compute::BF16x6) &&
               MBLAS_COMPUTE_FP16X3 == index(Compute::FP16x3) &&
               MBLAS_COMPUTE_OZAKI_FP64 == index(Compute::OzakiFP64));
+static_assert(MBLAS_ACTIVATION_NONE == index(mblas::Activation::None) &&
+              MBLAS_ACTIVATION_RELU == index(mblas::Activation::Relu) &&
+              MBLAS_ACTIVATION_GELU == index(mblas::Activation::Gelu) &&
+              MBLAS_BIAS_NONE == index(mblas::BiasPer::None) &&
+              MBLAS_BIAS_PER_ROW == index(mblas::BiasPer::Row) &&
+              MBLAS_BIAS_PER_COLUMN == index(mblas::BiasPer::Column));
 static_assert(MBLAS_F32 == index(DType::f32) && MBLAS_F64 == index(DType::f64) &&
               MBLAS_CF32 == index(DType::cf32) && MBLAS_CF64 == index(DType::cf64) &&
               MBLAS_F16 == index(DType::f16) && MBLAS_BF16 == index(DType::bf16) &&
@@ -109,21 +116,38 @@ Scalar read_scalar(const void* p) {
   return mblas::detail::widen(*static_cast<const S*>(p));
 }
 
-/// The scalar at `p`, of the type that accumulates products of `in`.
-Scalar scalar_at(const char* argument, DType in, const void* p) {
+/// The scalar at `p`.
+Scalar scalar_at(const char* argument, DType type, const void* p) {
   if (!p) throw Error(Status::NullPointer, std::string(argument) + " is null");
-  switch (in) {
+  switch (type) {
     case DType::f64:
       return read_scalar<double>(p);
     case DType::cf32:
       return read_scalar<std::complex<float>>(p);
     case DType::cf64:
       return read_scalar<std::complex<double>>(p);
-    case DType::i8:
+    case DType::i32:
       return read_scalar<std::int32_t>(p);
     default:
       return read_scalar<float>(p);
   }
+}
+
+/// `out` is the type of C and of the bias.
+Epilogue to_epilogue(const mblas_epilogue* given, DType out) {
+  Epilogue e;
+  if (!given) return e;
+  if (given->size != sizeof *given)
+    invalid("epilogue->size is " + std::to_string(given->size) + ", this library's is " +
+            std::to_string(sizeof *given));
+  // What is none of the enumerators is refused by the core as a value that is none either.
+  const auto to_byte = [](int value) {
+    return std::uint8_t(value < 0 || value > 255 ? 255 : value);
+  };
+  e.bias = {mblas::BiasPer{to_byte(index(given->bias_per))}, out, given->bias};
+  e.activation = mblas::Activation{to_byte(index(given->activation))};
+  e.scale = given->scale;
+  return e;
 }
 
 /// What the functions of one operation have in common.
@@ -134,7 +158,8 @@ struct Problem {
   const void *alpha, *beta;
 };
 
-GemmArgs gemm_args(const Problem& problem, mblas_dtype in, mblas_dtype out, mblas_compute compute) {
+GemmArgs gemm_args(const Problem& problem, mblas_dtype in, mblas_dtype out, mblas_compute compute,
+                   const mblas_epilogue* epilogue) {
   GemmArgs args;
   args.in = to_dtype("in", in);
   args.out = to_dtype("out", out);
@@ -147,8 +172,10 @@ GemmArgs gemm_args(const Problem& problem, mblas_dtype in, mblas_dtype out, mbla
   args.m = problem.m;
   args.n = problem.n;
   args.k = problem.k;
-  args.alpha = scalar_at("alpha", args.in, problem.alpha);
-  args.beta = scalar_at("beta", args.in, problem.beta);
+  const DType scalar = mblas::scalar_type(args.in, args.out);
+  args.alpha = scalar_at("alpha", scalar, problem.alpha);
+  args.beta = scalar_at("beta", scalar, problem.beta);
+  args.epilogue = to_epilogue(epilogue, args.out);
   return args;
 }
 
@@ -247,8 +274,20 @@ mblas_status mblas_gemm_strided_batched_ex(mblas_context* context, mblas_dtype i
                                            int64_t strideA, const void* B, int64_t ldb,
                                            int64_t strideB, const void* beta, void* C, int64_t ldc,
                                            int64_t strideC, int64_t batch_count) {
+  return mblas_gemm_strided_batched_epilogue_ex(context, in, out, compute, layout, transA, transB,
+                                                m, n, k, alpha, A, lda, strideA, B, ldb, strideB,
+                                                beta, C, ldc, strideC, batch_count, nullptr);
+}
+
+mblas_status mblas_gemm_strided_batched_epilogue_ex(
+    mblas_context* context, mblas_dtype in, mblas_dtype out, mblas_compute compute,
+    mblas_layout layout, mblas_op transA, mblas_op transB, int64_t m, int64_t n, int64_t k,
+    const void* alpha, const void* A, int64_t lda, int64_t strideA, const void* B, int64_t ldb,
+    int64_t strideB, const void* beta, void* C, int64_t ldc, int64_t strideC, int64_t batch_count,
+    const mblas_epilogue* epilogue) {
   return guarded(context, [&](auto& c) {
-    GemmArgs args = gemm_args({layout, transA, transB, m, n, k, alpha, beta}, in, out, compute);
+    GemmArgs args =
+        gemm_args({layout, transA, transB, m, n, k, alpha, beta}, in, out, compute, epilogue);
     args.A = {A, lda, strideA};
     args.B = {B, ldb, strideB};
     args.C = {C, ldc, strideC};
@@ -263,8 +302,20 @@ mblas_status mblas_gemm_batched_ex(mblas_context* context, mblas_dtype in, mblas
                                    const void* alpha, const void* const* A, int64_t lda,
                                    const void* const* B, int64_t ldb, const void* beta,
                                    void* const* C, int64_t ldc, int64_t batch_count) {
+  return mblas_gemm_batched_epilogue_ex(context, in, out, compute, layout, transA, transB, m, n, k,
+                                        alpha, A, lda, B, ldb, beta, C, ldc, batch_count, nullptr);
+}
+
+mblas_status mblas_gemm_batched_epilogue_ex(mblas_context* context, mblas_dtype in, mblas_dtype out,
+                                            mblas_compute compute, mblas_layout layout,
+                                            mblas_op transA, mblas_op transB, int64_t m, int64_t n,
+                                            int64_t k, const void* alpha, const void* const* A,
+                                            int64_t lda, const void* const* B, int64_t ldb,
+                                            const void* beta, void* const* C, int64_t ldc,
+                                            int64_t batch_count, const mblas_epilogue* epilogue) {
   return guarded(context, [&](auto& c) {
-    GemmArgs args = gemm_args({layout, transA, transB, m, n, k, alpha, beta}, in, out, compute);
+    GemmArgs args =
+        gemm_args({layout, transA, transB, m, n, k, alpha, beta}, in, out, compute, epilogue);
     if (batch_count > 0 && !(A && B && C))
       throw Error(Status::NullPointer, "gemm_batched: an array of pointers is null");
     args.A = {nullptr, lda, 0, A};

@@ -24,6 +24,7 @@ void for_each_operand(const GemmArgs& g, F&& f) {
     f("B", g.B, g.batch);
   }
   f("C", g.C, g.batch);
+  if (g.epilogue.bias.per != BiasPer::None) f("bias", Input{g.epilogue.bias.data}, 1);
 }
 template <class F>
 void for_each_operand(const GeamArgs& g, F&& f) {

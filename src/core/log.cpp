@@ -57,6 +57,10 @@ std::string replay(const GemmArgs& g) {
   line.stride("--strideA", g.A, g.batch).stride("--strideB", g.B, g.batch);
   line.stride("--strideC", g.C, g.batch);
   line.word("--compute", name_of(g.compute));
+  const Epilogue& e = g.epilogue;
+  if (e.bias.per != BiasPer::None) line.word("--bias", name_of(e.bias.per));
+  if (e.activation != Activation::None) line.word("--activation", name_of(e.activation));
+  if (e.scale != 1) line.word("--scale", Line::shortest(e.scale));
   return line.text;
 }
 
@@ -126,9 +130,11 @@ void log_call(const Context::Impl& context, const Args& args, double millisecond
   line.word("--backend", r.backend).word("--kernel", r.kernel);
   if (!r.config.empty()) line.text.append(":").append(r.config);
   if (r.staged_blocks > 0) line.text += " --host";
-  char tail[64];
-  std::snprintf(tail, sizeof tail, "  # %.4f ms, workspace %zu%s\n", milliseconds,
-                r.workspace_bytes, r.tuned ? ", tuned" : "");
+  char tail[96];
+  std::snprintf(tail, sizeof tail, "  # %.4f ms, workspace %zu%s%s%s\n", milliseconds,
+                r.workspace_bytes, r.tuned ? ", tuned" : "",
+                r.epilogue.empty() ? "" : ", epilogue ",
+                r.epilogue.data() ? r.epilogue.data() : "");
   line.text += tail;
   if (context.verbose > 1)
     for (const Decline& d : r.declined)

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "core/memory_info.hpp"
+#include "cpu/kernels.hpp"
 #include "mblas/backend.hpp"
 
 namespace mblas {
@@ -73,6 +74,8 @@ const std::string& Backend::unavailable() {
 }
 
 std::string Backend::describe() { return std::string(name()); }
+
+FinishPass Backend::finish() const { return memory() == Memory::Host ? cpu::gemm_finish : nullptr; }
 
 std::unique_ptr<Queue> Backend::make_queue(const QueueOptions& options) {
   DeviceInfo info;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "core/finish.hpp"
 #include "core/location.hpp"
 #include "core/tune.hpp"
 #include "core/validate.hpp"
@@ -71,7 +72,7 @@ bool is_tuned(Context::Impl& context, const GemmArgs& g, Compute compute) {
 bool run_quick(Context::Impl& context, Layout layout, GemmArgs& g) {
   const auto before = [](std::int64_t size) { return std::uint64_t(size) - 1; };
   if ((before(g.m) | before(g.n) | before(g.k)) >= kMost) return false;
-  if (g.batch != 1 || g.A.pointers || g.B.pointers || g.C.pointers) return false;
+  if (g.batch != 1 || g.A.pointers || g.B.pointers || g.C.pointers || needs_finish(g)) return false;
   const Compute compute = g.compute == Compute::Default ? context.compute : g.compute;
   if (!is_native(compute) || g.alpha == Scalar{} || !is_op(g.transA) || !is_op(g.transB))
     return false;
@@ -91,6 +92,7 @@ bool run_quick(Context::Impl& context, Layout layout, GemmArgs& g) {
   receipt.kernel = row.kernel;
   receipt.config = {};
   receipt.tuned = false;
+  receipt.epilogue = {};
   receipt.compute = compute;
   receipt.workspace_bytes = 0;
   receipt.staged_blocks = 0;

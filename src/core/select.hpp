@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/context_impl.hpp"
+#include "core/finish.hpp"
 #include "core/tune.hpp"
 #include "mblas/backend.hpp"
 
@@ -12,17 +13,25 @@ inline constexpr std::string_view kOverLimit = "needs more workspace than the li
 inline constexpr std::string_view kNoMemory = "there is no memory left for its workspace";
 inline constexpr std::string_view kNoSuchKernel = "has no kernel of the forced name";
 inline constexpr std::string_view kNoSuchConfig = "has no configuration of the forced name";
+inline constexpr std::string_view kNoFinish =
+    "does not fuse what the call asks for beyond the product, nor has its backend a pass for it";
 inline constexpr std::string_view kNoTable = "has no kernels for this operation";
+
+inline constexpr std::size_t kAlignment = 256;  // of what shares a workspace
 
 template <class Args>
 struct Selected {
   const Kernel<Args>* kernel = nullptr;  // null: every row declined
-  std::size_t workspace = 0;             // bytes that the row asked for
+  std::size_t workspace = 0;             // bytes that run() needs
   int config = -1;                       // what the call's arguments must say
   bool tuned = false;                    // by the tune file
+  FinishPass finish = nullptr;           // after the kernel; null: it does all
+  std::string_view epilogue;             // as Dispatch has it
 
   void run(Args args, Queue& queue) const {
     args.config = config;
+    if constexpr (std::is_same_v<Args, GemmArgs>)
+      if (finish) return run_two_steps(TwoSteps(args), queue);
     kernel->run(args, queue);
   }
   /// Enters the choice in the receipt.
@@ -30,6 +39,17 @@ struct Selected {
     receipt.kernel = kernel->name;
     receipt.config = config < 0 ? std::string_view() : kernel->configs[std::size_t(config)];
     receipt.tuned = tuned;
+    receipt.epilogue = epilogue;
+  }
+
+ private:
+  void run_two_steps(TwoSteps steps, Queue& queue) const {
+    const std::span<std::byte> all = queue.workspace;
+    if (steps.bytes > 0) steps.set_sums(all.data() + (workspace - steps.bytes));
+    queue.workspace = all.first(workspace - steps.bytes);
+    kernel->run(steps.product, queue);
+    finish(steps.finish, queue);
+    queue.workspace = all;
   }
 };
 
@@ -45,17 +65,33 @@ Selected<Args> select(Context::Impl& context, const Backend& backend, const Devi
     context.receipt.declined.push_back({backend.name(), kernel, reason});
   };
   // Empty where the kernel declines.
-  const auto attempt = [&](const Kernel<Args>& kernel, const Args& call) -> Selected<Args> {
+  const auto take = [&](const Kernel<Args>& kernel, const Args& call, std::string_view epilogue,
+                        std::size_t sums = 0, FinishPass finish = nullptr) -> Selected<Args> {
     if (const char* reason = kernel.declines(call, device)) {
       decline(kernel.name, reason);
       return {};
     }
-    const std::size_t bytes = kernel.workspace ? kernel.workspace(call, device) : 0;
+    std::size_t bytes = kernel.workspace ? kernel.workspace(call, device) : 0;
+    if (sums > 0) bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment + sums;
     if (const std::string_view reason = reserve(bytes); !reason.empty()) {
       decline(kernel.name, reason);
       return {};
     }
-    return {&kernel, bytes, call.config};
+    return {&kernel, bytes, call.config, false, finish, epilogue};
+  };
+  const auto attempt = [&](const Kernel<Args>& kernel, const Args& call) -> Selected<Args> {
+    if constexpr (std::is_same_v<Args, GemmArgs>)
+      if (needs_finish(call)) {
+        if (kernel.fuses && kernel.fuses(call)) return take(kernel, call, "fused");
+        const FinishPass finish = backend.finish();
+        if (!finish) {
+          decline(kernel.name, kNoFinish);
+          return {};
+        }
+        const TwoSteps steps(call);
+        return take(kernel, steps.product, "pass", steps.bytes, finish);
+      }
+    return take(kernel, call, {});
   };
   const auto configured = [&](int config) {
     Args call = args;

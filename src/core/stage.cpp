@@ -18,6 +18,7 @@ constexpr std::int64_t kLeastBytes = std::int64_t{8} << 20;  // shorter transfer
 /// Where rows are so long that pieces of them are copied as fast, so many blocks: the first one's
 /// way in and the last one's way out are not overlapped.
 constexpr std::int64_t kManyBlocks = 12;
+constexpr std::size_t kOutput = 2, kBias = 3, kParts = 4;  // of a block; 0 and 1: A and B
 
 /// A range of the problem: batch entries [b, b+bn), rows [i, i+mn) and columns [j, j+nn) of the
 /// output, steps [p, p+kn) of the inner dimension.
@@ -39,6 +40,7 @@ struct Part {
   int size = 1;               // bytes an element
   std::int64_t row = 0, col = 0, rows = 0, cols = 0;
   bool load = true, store = false;
+  bool shared = false;  // one for the whole batch
 
   template <class Void>
   Part(const Operand<Void>& x, int element, std::int64_t row0, std::int64_t col0,
@@ -61,7 +63,7 @@ struct Part {
   }
   std::int64_t device_stride() const { return rows * device_ld(); }
   std::int64_t bytes(std::int64_t batch) const {
-    return (batch * device_stride() * size + 255) / 256 * 256;
+    return ((shared ? 1 : batch) * device_stride() * size + 255) / 256 * 256;
   }
   bool same_block(const Part& o) const {
     return row == o.row && col == o.col && rows == o.rows && cols == o.cols;
@@ -87,10 +89,12 @@ struct Stager<GemmArgs> {
     return {g.batch, g.m, g.n, std::max<std::int64_t>(1, g.k)};
   }
   static bool has_long_rows(const GemmArgs&) { return false; }
-  /// A 16-bit C would be rounded after every block of k.
-  static bool splits_k(const GemmArgs& g) { return size_of(g.out) >= 4; }
-  static std::array<Part, 3> parts(const GemmArgs& g, const Block& k) {
-    std::array<Part, 3> p;
+  /// A 16-bit C would be rounded after every block of k, and so would one of float from int8.
+  static bool splits_k(const GemmArgs& g) {
+    return size_of(g.out) >= 4 && !(g.in == DType::i8 && g.out == DType::f32);
+  }
+  static std::array<Part, kParts> parts(const GemmArgs& g, const Block& k) {
+    std::array<Part, kParts> p;
     if (g.k > 0) {
       p[0] = product_part(g.A, size_of(g.in), g.transA, k.i, k.mn, k.p, k.kn);
       p[1] = product_part(g.B, size_of(g.in), g.transB, k.p, k.kn, k.j, k.nn);
@@ -98,6 +102,12 @@ struct Stager<GemmArgs> {
     p[2] = product_part(g.C, size_of(g.out), Op::NoTrans, k.i, k.mn, k.j, k.nn);
     p[2].load = k.p == 0 && g.beta != Scalar{};
     p[2].store = g.k == 0 || k.p + k.kn == g.k;
+    if (const Bias& bias = g.epilogue.bias; bias.per != BiasPer::None) {
+      const bool rows = bias.per == BiasPer::Row;
+      const Input numbers{bias.data, rows ? g.m : g.n};
+      p[kBias] = {numbers, size_of(g.out), 0, rows ? k.i : k.j, 1, rows ? k.mn : k.nn};
+      p[kBias].shared = true;
+    }
     return p;
   }
   static GemmArgs on_device(const GemmArgs& g, const Block& k) {
@@ -106,6 +116,7 @@ struct Stager<GemmArgs> {
     d.n = k.nn;
     d.k = g.k > 0 ? k.kn : 0;
     if (k.p > 0) d.beta = {1, 0};
+    if (k.p + k.kn < g.k) d.epilogue = {};
     return d;
   }
 };
@@ -115,8 +126,8 @@ struct Stager<GeamArgs> {
   static BlockShape whole(const GeamArgs& g) { return {g.batch, g.m, g.n, 1}; }
   static bool has_long_rows(const GeamArgs&) { return false; }
   static bool splits_k(const GeamArgs&) { return false; }
-  static std::array<Part, 3> parts(const GeamArgs& g, const Block& k) {
-    std::array<Part, 3> p;
+  static std::array<Part, kParts> parts(const GeamArgs& g, const Block& k) {
+    std::array<Part, kParts> p;
     const int size = size_of(g.type);
     if (g.alpha != Scalar{}) p[0] = product_part(g.A, size, g.transA, k.i, k.mn, k.j, k.nn);
     if (g.beta != Scalar{}) p[1] = product_part(g.B, size, g.transB, k.i, k.mn, k.j, k.nn);
@@ -138,8 +149,8 @@ struct Stager<TransposeArgs> {
   static BlockShape whole(const TransposeArgs& t) { return {t.batch, t.m, t.n, 1}; }
   static bool has_long_rows(const TransposeArgs&) { return false; }
   static bool splits_k(const TransposeArgs&) { return false; }
-  static std::array<Part, 3> parts(const TransposeArgs& t, const Block& k) {
-    std::array<Part, 3> p;
+  static std::array<Part, kParts> parts(const TransposeArgs& t, const Block& k) {
+    std::array<Part, kParts> p;
     p[0] = product_part(t.A, size_of(t.type), Op::NoTrans, k.i, k.mn, k.j, k.nn);
     p[2] = product_part(t.B, size_of(t.type), Op::Trans, k.i, k.mn, k.j, k.nn);
     p[2].load = false;
@@ -161,8 +172,8 @@ struct Stager<Gf256Args> {
   }
   static bool has_long_rows(const Gf256Args& g) { return g.n >= std::int64_t{8} << 20; }
   static bool splits_k(const Gf256Args&) { return true; }
-  static std::array<Part, 3> parts(const Gf256Args& g, const Block& k) {
-    std::array<Part, 3> p;
+  static std::array<Part, kParts> parts(const Gf256Args& g, const Block& k) {
+    std::array<Part, kParts> p;
     if (g.k > 0) {
       p[0] = {g.A, 1, k.i, k.p, k.mn, k.kn};
       p[1] = {g.B, 1, k.p, k.j, k.kn, k.nn};
@@ -193,7 +204,8 @@ void set_operand(Output& x, void* p, const Part& part) {
 
 /// Points the device call's operands at the parts, in the order of Stager::parts.
 template <class Args>
-void place(Args& d, const std::array<Part, 3>& parts, const std::array<std::byte*, 3>& at) {
+void place(Args& d, const std::array<Part, kParts>& parts,
+           const std::array<std::byte*, kParts>& at) {
   if (parts[0].rows > 0) set_operand(d.A, at[0], parts[0]);
   if constexpr (std::is_same_v<Args, TransposeArgs>) {
     set_operand(d.B, at[2], parts[2]);
@@ -201,6 +213,8 @@ void place(Args& d, const std::array<Part, 3>& parts, const std::array<std::byte
     if (parts[1].rows > 0) set_operand(d.B, at[1], parts[1]);
     set_operand(d.C, at[2], parts[2]);
   }
+  if constexpr (std::is_same_v<Args, GemmArgs>)
+    if (d.epilogue.bias.per != BiasPer::None) d.epilogue.bias.data = at[kBias];
 }
 
 /// Moves `batch` submatrices between the host operand and packed device memory. Touches no byte of
@@ -229,7 +243,7 @@ void transfer(Queue& queue, const Part& part, std::int64_t b0, std::int64_t batc
   const std::int64_t corner = part.row * host_pitch + part.col * part.size;
   // Matrices that follow one another at their own pitch are one tall matrix.
   const bool tall = !part.pointers && part.stride == part.rows * part.ld;
-  for (std::int64_t b = 0; b < (tall ? 1 : batch); ++b) {
+  for (std::int64_t b = 0; b < (tall || part.shared ? 1 : batch); ++b) {
     const void* matrix = part.pointers ? part.pointers[b0 + b]
                                        : static_cast<const std::byte*>(part.data) +
                                              (b0 + b) * part.stride * part.size;
@@ -306,8 +320,8 @@ void for_each_shape(const BlockShape& all, const BlockShape& s, F&& f) {
 }
 
 template <class Args>
-Args device_call(const Args& args, const Block& block, const std::array<Part, 3>& parts,
-                 const std::array<std::byte*, 3>& at) {
+Args device_call(const Args& args, const Block& block, const std::array<Part, kParts>& parts,
+                 const std::array<std::byte*, kParts>& at) {
   Args d = Stager<Args>::on_device(args, block);
   if constexpr (!std::is_same_v<Args, Gf256Args>) d.batch = block.bn;
   place(d, parts, at);
@@ -385,7 +399,7 @@ bool stage_blocks(Context::Impl& context, Slot& slot, const Args& args) {
   // The work may read what the context's own stream still writes (managed memory) and the host
   // gave.
   slot.queue->synchronize();
-  std::array<std::array<Part, 3>, kLanes> sent;  // what each lane's regions hold
+  std::array<std::array<Part, kParts>, kLanes> sent;  // what each lane's regions hold
   std::array<std::int64_t, kLanes> sent_batch{};
   sent_batch.fill(-1);
   std::int64_t blocks = 0;
@@ -407,16 +421,17 @@ bool stage_blocks(Context::Impl& context, Slot& slot, const Args& args) {
       const std::size_t which = std::size_t(index % kLanes);
       StageLane& lane = lanes[which];
       const auto parts = Stager<Args>::parts(args, block);
-      std::array<std::byte*, 3> at{};
+      std::array<std::byte*, kParts> at{};
       std::byte* next = lane.buffer.get(0);
-      for (int x = 0; x < 3; ++x) {
-        at[std::size_t(x)] = next;
-        next += whole_parts[std::size_t(x)].bytes(shape.bn);
+      for (std::size_t x = 0; x < kParts; ++x) {
+        at[x] = next;
+        next += whole_parts[x].bytes(shape.bn);
       }
-      for (std::size_t x = 0; x < 3; ++x) {
+      for (std::size_t x = 0; x < kParts; ++x) {
         const Part& part = parts[x];
         if (part.rows == 0 || !part.load) continue;
-        const bool there = x < 2 && sent_batch[which] == block.b && part.same_block(sent[which][x]);
+        const bool there =
+            x != kOutput && sent_batch[which] == block.b && part.same_block(sent[which][x]);
         if (!there) transfer(*lane.queue, part, block.b, block.bn, at[x], CopyKind::HostToDevice);
         sent[which][x] = part;
       }

@@ -170,6 +170,38 @@ void check_input(std::string_view operation, const Stored& c_shape, const Output
   }
 }
 
+/// What of an epilogue is wrong whatever the sizes.
+void check_epilogue(std::string_view operation, const GemmArgs& g) {
+  const Epilogue& e = g.epilogue;
+  const std::string out(name_of(g.out));
+  if (e.activation > Activation::Gelu)
+    fail(Status::InvalidArgument, operation, "activation is not one of Activation's values");
+  if (e.bias.per > BiasPer::Column)
+    fail(Status::InvalidArgument, operation, "bias is not per one of BiasPer's values");
+  if (e.is_none()) return;
+  if (g.out == DType::i32)
+    fail(Status::InvalidArgument, operation, "a C of " + out + " takes no epilogue");
+  if (is_complex(g.out) && e.activation != Activation::None)
+    fail(Status::InvalidArgument, operation,
+         "a C of " + out + " takes no activation: there is no order of complex numbers");
+  if (e.bias.per != BiasPer::None && e.bias.type != g.out)
+    fail(Status::InvalidArgument, operation,
+         "bias is of type " + std::string(name_of(e.bias.type)) + ", but C of " + out);
+}
+
+/// The bias as an operand of one row, empty where there is none.
+struct BiasRow {
+  Stored shape{"bias", "", 1, 0, 0};
+  Input data{nullptr, 1};
+
+  explicit BiasRow(const GemmArgs& g) {
+    const Bias& bias = g.epilogue.bias;
+    if (bias.per == BiasPer::None) return;
+    shape.cols = shape.ld = data.ld = bias.per == BiasPer::Row ? g.m : g.n;
+    data.data = bias.data;
+  }
+};
+
 struct GemmShapes {
   Stored A, B, C;
 };
@@ -185,6 +217,8 @@ void swap_layout(GemmArgs& args) {
   std::swap(args.m, args.n);
   std::swap(args.A, args.B);
   std::swap(args.transA, args.transB);
+  BiasPer& per = args.epilogue.bias.per;
+  if (per != BiasPer::None) per = per == BiasPer::Row ? BiasPer::Column : BiasPer::Row;
 }
 
 bool has_mode(DType type, Compute compute) {
@@ -216,6 +250,7 @@ bool validate(GemmArgs& g, Layout layout) {
     fail(Status::InvalidArgument, op,
          "compute mode " + std::string(name_of(g.compute)) + " is not for operands of type " +
              std::string(name_of(g.in)));
+  check_epilogue(op, g);
   if (g.m == 0 || g.n == 0 || g.batch == 0) return false;
 
   if (g.alpha == Scalar{}) g.k = 0;  // A and B are not read
@@ -225,7 +260,7 @@ bool validate(GemmArgs& g, Layout layout) {
   check_output(op, shape.C, g.C, g.batch, out);
   if (g.k == 0) {
     g.A = g.B = {nullptr, 1};
-    if (g.beta == Scalar{1, 0}) return false;
+    if (g.beta == Scalar{1, 0} && g.epilogue.is_none()) return false;
   } else {
     check_present(op, "A", g.A, g.batch);
     check_present(op, "B", g.B, g.batch);
@@ -233,6 +268,12 @@ bool validate(GemmArgs& g, Layout layout) {
     check_extent(op, shape.B, g.B, g.batch, in);
     check_input(op, shape.C, g.C, out, shape.A, g.A, in, g.batch);
     check_input(op, shape.C, g.C, out, shape.B, g.B, in, g.batch);
+  }
+  if (g.epilogue.bias.per != BiasPer::None) {
+    const BiasRow bias(g);
+    check_present(op, "bias", bias.data, 1);
+    check_extent(op, bias.shape, bias.data, 1, out);
+    check_input(op, shape.C, g.C, out, bias.shape, bias.data, out, g.batch);
   }
   if (layout == Layout::ColMajor) swap_layout(g);
   return true;
@@ -248,13 +289,16 @@ void check_group_overlap(std::span<const GemmArgs> problems) {
     writes.push_back(extent_of(shape.C, g.C, 0, size_of(g.out)));
     reads.push_back(extent_of(shape.A, g.A, 0, size_of(g.in)));
     reads.push_back(extent_of(shape.B, g.B, 0, size_of(g.in)));
+    const BiasRow bias(g);
+    reads.push_back(extent_of(bias.shape, bias.data, 0, size_of(g.out)));
   }
   const Clash clash = find_clash(writes, reads);
   if (clash.kind == Clash::None) return;
+  constexpr const char* kInputs[] = {"A", "B", "bias"};
   fail(Status::Overlap, "gemm_grouped",
        named(clash.write, "C") + " shares elements with " +
            (clash.kind == Clash::Writes ? named(clash.other, "C")
-                                        : named(clash.other / 2, clash.other % 2 ? "B" : "A")) +
+                                        : named(clash.other / 3, kInputs[clash.other % 3])) +
            " (counting the problems that compute something)");
 }
 

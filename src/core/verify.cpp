@@ -140,9 +140,13 @@ struct Operands;  // of a call: how to pack it, run it again and compare
 template <>
 struct Operands<GemmArgs> {
   GemmArgs args;
-  Bytes A, B, before;
+  Bytes A, B, before, bias;
 
   Operands(Context::Impl& context, const GemmArgs& g) : args(g) {
+    if (const Bias& b = g.epilogue.bias; b.per != BiasPer::None) {
+      const std::int64_t count = b.per == BiasPer::Row ? g.m : g.n;
+      bias = gather(context, Input{b.data, count}, 1, 1, count, size_of(g.out));
+    }
     if (g.k > 0) {
       A = gather(context, g.A, g.batch, a_rows(), a_cols(), size_of(g.in));
       B = gather(context, g.B, g.batch, b_rows(), b_cols(), size_of(g.in));
@@ -170,9 +174,10 @@ struct Operands<GemmArgs> {
     Bytes want = before.empty() ? Bytes(got.size()) : before;
     GemmArgs again = packed(A.data(), B.data(), want.data());
     again.compute = Compute::Default;
+    again.epilogue.bias.data = bias.data();
     run_on(reference, again);
 
-    // |alpha| |A| |B| + |beta| |C|, in double.
+    // |alpha| |A| |B| + |beta| |C| + |bias|, in double.
     const std::vector<double> a = magnitudes(g.in, A), b = magnitudes(g.in, B);
     std::vector<double> size = magnitudes(g.out, before);
     size.resize(std::size_t(g.batch * g.m * g.n));
@@ -181,13 +186,18 @@ struct Operands<GemmArgs> {
     bounding.compute = Compute::Default;
     bounding.alpha = {std::hypot(g.alpha.re, g.alpha.im), 0};
     bounding.beta = {std::hypot(g.beta.re, g.beta.im), 0};
+    bounding.epilogue = {};
+    const std::vector<double> biases = magnitudes(g.out, bias);
+    if (g.epilogue.bias.per != BiasPer::None)
+      bounding.epilogue.bias = {g.epilogue.bias.per, DType::f64, biases.data()};
     run_on(find_backend("openmp"), bounding);
 
     for (std::int64_t e = 0; e < g.batch * g.m * g.n; ++e) {
       const std::size_t at = std::size_t(e);
       const auto x = element(g.out, got, at), y = element(g.out, want, at);
-      const double bound =
-          g.in == DType::i8 ? 0 : gemm_bound(g.in, g.out, g.k, size[at], std::abs(y), g.compute);
+      const double bound = g.out == DType::i32 ? 0
+                                               : gemm_bound(g.in, g.out, g.k, size[at], std::abs(y),
+                                                            g.compute, g.epilogue, size[at]);
       if (!agree(g.out, x, y, bound))
         fail(context, g, reference, e / (g.m * g.n), e / g.n % g.m, e % g.n, x, y, bound);
     }

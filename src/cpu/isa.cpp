@@ -16,11 +16,11 @@ bool has_avx512() {
 }
 #endif
 
-#define MBLAS_ISA_ROW(name, isa, title, supported, ...)                             \
-  {                                                                                 \
-    name, title, supported, isa::gemm_kernels, isa::gemm_panels, isa::gemv_kernels, \
-        isa::geam_blocks, isa::transpose_blocks, isa::transpose_panels,             \
-        isa::gf256_columns __VA_OPT__(, ) __VA_ARGS__                               \
+#define MBLAS_ISA_ROW(name, isa, title, supported, ...)                                   \
+  {                                                                                       \
+    name, title, supported, isa::gemm_kernels, isa::gemm_panels, isa::gemv_kernels,       \
+        isa::gemm_finish, isa::geam_blocks, isa::transpose_blocks, isa::transpose_panels, \
+        isa::gf256_columns __VA_OPT__(, ) __VA_ARGS__                                     \
   }
 
 /// Best first.

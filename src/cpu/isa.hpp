@@ -84,6 +84,22 @@ struct GemmPanels {
   void (*one)(const GemmArgs& args);
 };
 
+/// Rows of C = scale activation(alpha S + beta C + bias), S being C itself or apart from it; the
+/// bias begins at their first row or column. Complex: S is C, alpha 1 and beta 0.
+struct FinishRows {
+  const void* S;
+  std::int64_t lds;
+  void* C;
+  std::int64_t ldc;
+  std::int64_t m, n;
+  Scalar alpha, beta;
+  Epilogue epilogue;
+};
+struct FinishKernel {
+  DType in, out;  ///< of S; of C
+  void (*run)(const FinishRows&);
+};
+
 /// A part of a matrix times a vector: M is rows×cols, x and y are contiguous.
 struct GemvPart {
   const void* M;
@@ -162,8 +178,9 @@ struct CpuIsa {
   const char* title;  ///< for people
   bool (*supported)();
   std::span<const GemmTileKernel> gemm;
-  const GemmPanels* panels;         ///< by DType f32 … cf64
-  const GemvKernels* gemv;          ///< by DType f32, f64
+  const GemmPanels* panels;  ///< by DType f32 … cf64
+  const GemvKernels* gemv;   ///< by DType f32, f64
+  std::span<const FinishKernel> finish;
   const GeamBlockKernel* geam;      ///< by DType f32 … bf16
   const TransposeBlock* transpose;  ///< by DType, from b1
   const TransposePanelKernel* transpose_panel;
@@ -176,6 +193,7 @@ struct CpuIsa {
   extern const GemmTileKernel gemm_kernels[9];           \
   extern const GemmPanels gemm_panels[4];                \
   extern const GemvKernels gemv_kernels[2];              \
+  extern const FinishKernel gemm_finish[7];              \
   extern const GeamBlockKernel geam_blocks[6];           \
   extern const TransposeBlock transpose_blocks[5];       \
   extern const TransposePanelKernel transpose_panels[5]; \

@@ -27,6 +27,22 @@ void gemm_amx(const GemmArgs& args, Queue& queue);
 std::size_t gemm_blocked_workspace(const GemmArgs& args, const DeviceInfo& device);
 void gemm_blocked(const GemmArgs& args, Queue& queue);
 void gemm_naive(const GemmArgs& args, Queue& queue);
+/// The pass over C after rows that do not fuse an epilogue.
+void gemm_finish(const FinishArgs& args, Queue& queue);
+/// For rows that do: of rows×cols elements of a matrix of C, from (i, j) on, while they are in a
+/// cache. S: of type `in`, the products without beta C, of int8 without alpha; null: C has what the
+/// epilogue is for.
+void gemm_finish_block(const GemmArgs& args, DType in, const void* S, std::int64_t lds,
+                       std::int64_t batch, std::int64_t i, std::int64_t j, std::int64_t rows,
+                       std::int64_t cols);
+inline void gemm_finish_block(const GemmArgs& args, std::int64_t batch, std::int64_t i,
+                              std::int64_t j, std::int64_t rows, std::int64_t cols) {
+  gemm_finish_block(args, args.out, nullptr, 0, batch, i, j, rows, cols);
+}
+/// Is nothing lost where the epilogue begins with elements of C?
+inline bool gemm_fuses_in_place(const GemmArgs& args) {
+  return size_of(args.out) >= 4 && args.in != DType::i8;
+}
 
 const char* geam_streamed_declines(const GeamArgs& args, const DeviceInfo& device);
 std::size_t geam_streamed_workspace(const GeamArgs& args, const DeviceInfo& device);

@@ -18,6 +18,7 @@
 #include "core/builtin.hpp"
 #include "cuda/cublas_library.hpp"
 #include "cuda/device.hpp"
+#include "cuda/kernels.hpp"
 #include "cuda/pointers.hpp"
 #include "mblas/error.hpp"
 
@@ -96,11 +97,6 @@ cudaDataType data_type(DType t) {
     default:
       return CUDA_R_32I;
   }
-}
-
-/// The type of alpha and beta.
-DType scalar_type(DType in) {
-  return in == DType::f16 || in == DType::bf16 ? DType::f32 : in == DType::i8 ? DType::i32 : in;
 }
 
 cublasOperation_t operation(Op op, DType type) {
@@ -340,7 +336,7 @@ void run(const GemmArgs& args, Queue& base) {
 
   const int in_size = size_of(args.in), out_size = size_of(args.out);
   const cudaDataType in = data_type(args.in), out = data_type(args.out);
-  const DType scalar = scalar_type(args.in);
+  const DType scalar = scalar_type(args.in, args.out);
   const ScalarValue alpha(args.alpha, scalar), beta(args.beta, scalar);
   const cublasOperation_t op_a = operation(args.transA, args.in);
   const cublasOperation_t op_b = operation(args.transB, args.in);
@@ -443,12 +439,29 @@ struct Problem {
   Op transA, transB;
   std::int64_t m, n, k, lda, ldb, ldc, strideA, strideB, strideC, batch;
   std::uint32_t alignA, alignB, alignC;
+  cublasLtEpilogue_t epilogue;
   bool operator==(const Problem&) const = default;
 };
 
 /// Largest power of two up to 256 that divides `bits`.
 std::uint32_t alignment(std::uintptr_t bits) {
   return std::uint32_t(1) << std::min(8, std::countr_zero(bits));
+}
+
+/// Its epilogues have no scale, and a bias for each row of its column-major C: column of ours. It
+/// does not say that a NaN survives its ReLU, nor how exact its GELU is beyond 16 bits.
+bool fuses(const GemmArgs& args) {
+  const Epilogue& e = args.epilogue;
+  const bool aligned = std::bit_cast<std::uintptr_t>(e.bias.data) % 16 == 0;
+  return size_of(args.out) == 2 && args.beta == Scalar{} && e.scale == 1 &&
+         e.bias.per != BiasPer::Row && aligned && e.activation != Activation::Relu;
+}
+
+cublasLtEpilogue_t epilogue_of(const Epilogue& e) {
+  const bool bias = e.bias.per != BiasPer::None;
+  if (e.activation == Activation::Gelu)
+    return bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+  return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
 Problem problem_of(const GemmArgs& args, const DeviceInfo& device) {
@@ -471,7 +484,8 @@ Problem problem_of(const GemmArgs& args, const DeviceInfo& device) {
           args.batch,
           alignment(address_bits(args.A, args.batch, in_size)),
           alignment(address_bits(args.B, args.batch, in_size)),
-          alignment(address_bits(args.C, args.batch, out_size))};
+          alignment(address_bits(args.C, args.batch, out_size)),
+          epilogue_of(args.epilogue)};
 }
 
 struct Plan {
@@ -493,14 +507,26 @@ MatrixLayout operand_layout(const GemmArgs& args, DType type, Op op, std::int64_
   return layout;
 }
 
+/// Of one call: it has the address of the bias.
+MatmulDesc matmul_desc(const GemmArgs& args) {
+  MatmulDesc desc = create<MatmulDesc>(cublas().cublasLtMatmulDescCreate, compute_type(args),
+                                       data_type(scalar_type(args.in, args.out)));
+  const auto set_desc = cublas().cublasLtMatmulDescSetAttribute;
+  set(set_desc, desc, CUBLASLT_MATMUL_DESC_TRANSA, operation(args.transB, args.in));
+  set(set_desc, desc, CUBLASLT_MATMUL_DESC_TRANSB, operation(args.transA, args.in));
+  if (args.epilogue.is_none()) return desc;
+  set(set_desc, desc, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(args.epilogue));
+  if (args.epilogue.bias.per != BiasPer::None) {
+    set(set_desc, desc, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(args.out));
+    set(set_desc, desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, args.epilogue.bias.data);
+  }
+  return desc;
+}
+
 std::shared_ptr<const Plan> make_plan(const GemmArgs& args, const DeviceInfo& device) {
   const auto plan = std::make_shared<Plan>();
   plan->problem = problem_of(args, device);
-  plan->desc = create<MatmulDesc>(cublas().cublasLtMatmulDescCreate, compute_type(args),
-                                  data_type(scalar_type(args.in)));
-  const auto set_desc = cublas().cublasLtMatmulDescSetAttribute;
-  set(set_desc, plan->desc, CUBLASLT_MATMUL_DESC_TRANSA, operation(args.transB, args.in));
-  set(set_desc, plan->desc, CUBLASLT_MATMUL_DESC_TRANSB, operation(args.transA, args.in));
+  plan->desc = matmul_desc(args);
   plan->A = operand_layout(args, args.in, args.transA, args.m, args.k, args.A.ld, args.A.stride);
   plan->B = operand_layout(args, args.in, args.transB, args.k, args.n, args.B.ld, args.B.stride);
   plan->C = operand_layout(args, args.out, Op::NoTrans, args.m, args.n, args.C.ld, args.C.stride);
@@ -560,22 +586,31 @@ void run(const GemmArgs& args, Queue& base) {
   const auto plan = plan_of(args, queue.device());
   if (index >= plan->count)
     throw Error(Status::NotSupported, "cublasLt no longer offers this algorithm");
-  const DType scalar = scalar_type(args.in);
+  const DType scalar = scalar_type(args.in, args.out);
   const int in_size = size_of(args.in), out_size = size_of(args.out);
   const ScalarValue alpha(args.alpha, scalar), beta(args.beta, scalar);
   void* C = args.C.at(0, out_size);
-  cublas_check(cublas().cublasLtMatmul(lt_handle(queue.device().ordinal), plan->desc.get(), alpha,
-                                       args.B.at(0, in_size), plan->B.get(), args.A.at(0, in_size),
-                                       plan->A.get(), beta, C, plan->C.get(), C, plan->C.get(),
-                                       &plan->results[index].algo, queue.workspace.data(),
-                                       queue.workspace.size(), queue.stream()),
-               "cublasLtMatmul");
+  const bool has_bias = args.epilogue.bias.per != BiasPer::None;
+  const MatmulDesc own = has_bias ? matmul_desc(args) : nullptr;
+  cublas_check(
+      cublas().cublasLtMatmul(lt_handle(queue.device().ordinal),
+                              has_bias ? own.get() : plan->desc.get(), alpha, args.B.at(0, in_size),
+                              plan->B.get(), args.A.at(0, in_size), plan->A.get(), beta, C,
+                              plan->C.get(), C, plan->C.get(), &plan->results[index].algo,
+                              queue.workspace.data(), queue.workspace.size(), queue.stream()),
+      "cublasLtMatmul");
 }
 
 template <int index>
 constexpr Kernel<GemmArgs> row(std::string_view name) {
-  return {name, "an algorithm of cublasLt's heuristics, by rank", declines<index>, workspace,
-          run<index>};
+  return {name,
+          "an algorithm of cublasLt's heuristics, by rank",
+          declines<index>,
+          workspace,
+          run<index>,
+          nullptr,
+          {},
+          fuses};
 }
 
 }  // namespace lt
@@ -700,6 +735,9 @@ class CublasBackend final : public cuda::DeviceBackend {
     };
     return table;
   }
+#ifdef MBLAS_HAVE_CUDA
+  FinishPass finish() const override { return cuda::gemm::finish; }
+#endif
   std::span<const Kernel<GeamArgs>> geam_kernels() const override {
     static constexpr Kernel<GeamArgs> table[] = {
         {"geam", "cublas<t>geam", geam::declines, nullptr, geam::run},

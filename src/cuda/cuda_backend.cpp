@@ -49,6 +49,7 @@ class CudaBackend final : public cuda::DeviceBackend {
         g::square(2),        g::padded(1),      g::square(1)};
     return table;
   }
+  FinishPass finish() const override { return cuda::gemm::finish; }
   std::span<const Kernel<GeamArgs>> geam_kernels() const override {
     static const Kernel<GeamArgs> table[] = {cuda::geam::direct(), cuda::geam::vector(),
                                              cuda::geam::sheared(), cuda::geam::shared(),

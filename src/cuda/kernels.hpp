@@ -22,6 +22,7 @@ Kernel<GemmArgs> column();
 /// Of tiles of `edge` rows and columns: 32, 16, 8, 4, 2 or 1.
 Kernel<GemmArgs> padded(int edge);
 Kernel<GemmArgs> square(int edge);
+void finish(const FinishArgs& args, Queue& queue);
 }  // namespace gemm
 
 namespace geam {

@@ -20,11 +20,11 @@ Extents stored(Op op, std::int64_t rows, std::int64_t cols) {
 }
 
 /// Not inlined: GCC 12 then loses the rounding of one part at -O3.
-[[gnu::noinline]] Scalar rounded(DType in, Scalar s) {
-  if (!is_complex(in)) s.im = 0;
-  if (unit_roundoff(accumulator_of(in)) == unit_roundoff(DType::f32))
+[[gnu::noinline]] Scalar rounded(DType scalar, Scalar s) {
+  if (!is_complex(scalar)) s.im = 0;
+  if (unit_roundoff(scalar) == unit_roundoff(DType::f32))
     return {double(float(s.re)), double(float(s.im))};
-  if (in == DType::i8) return {std::trunc(s.re), 0};
+  if (scalar == DType::i32) return {std::trunc(s.re), 0};
   return s;
 }
 
@@ -61,9 +61,14 @@ std::vector<Shape> shapes(const Case& any) {
         if constexpr (std::is_same_v<C, GemmCase>) {
           const auto [a_rows, a_cols] = stored(c.transA, c.m, c.k);
           const auto [b_rows, b_cols] = stored(c.transB, c.k, c.n);
-          return {shape_of(c.in, c.layout, a_rows, a_cols, c.lda, c.strideA, c.batch),
-                  shape_of(c.in, c.layout, b_rows, b_cols, c.ldb, c.strideB, c.batch),
-                  shape_of(c.out, c.layout, c.m, c.n, c.ldc, c.strideC, c.batch)};
+          std::vector<Shape> list = {
+              shape_of(c.in, c.layout, a_rows, a_cols, c.lda, c.strideA, c.batch),
+              shape_of(c.in, c.layout, b_rows, b_cols, c.ldb, c.strideB, c.batch)};
+          if (c.bias != BiasPer::None)
+            list.push_back(shape_of(c.out, Layout::RowMajor, 1, c.bias == BiasPer::Row ? c.m : c.n,
+                                    0, kPacked, 1));
+          list.push_back(shape_of(c.out, c.layout, c.m, c.n, c.ldc, c.strideC, c.batch));
+          return list;
         } else if constexpr (std::is_same_v<C, GeamCase>) {
           const auto [a_rows, a_cols] = stored(c.transA, c.m, c.n);
           const auto [b_rows, b_cols] = stored(c.transB, c.m, c.n);
@@ -88,9 +93,11 @@ GemmCase resolve(GemmCase c) {
   const std::vector<Shape> s = shapes(c);
   fill_in(s[0], c.lda, c.strideA);
   fill_in(s[1], c.ldb, c.strideB);
-  fill_in(s[2], c.ldc, c.strideC);
-  c.alpha = rounded(c.in, c.alpha);
-  c.beta = rounded(c.in, c.beta);
+  fill_in(s.back(), c.ldc, c.strideC);
+  const DType scalar = scalar_type(c.in, c.out);
+  c.alpha = rounded(scalar, c.alpha);
+  c.beta = rounded(scalar, c.beta);
+  c.scale = rounded(scalar, {c.scale, 0}).re;
   return c;
 }
 
@@ -99,8 +106,8 @@ GeamCase resolve(GeamCase c) {
   fill_in(s[0], c.lda, c.strideA);
   fill_in(s[1], c.ldb, c.strideB);
   fill_in(s[2], c.ldc, c.strideC);
-  c.alpha = rounded(c.type, c.alpha);
-  c.beta = rounded(c.type, c.beta);
+  c.alpha = rounded(scalar_type(c.type, c.type), c.alpha);
+  c.beta = rounded(scalar_type(c.type, c.type), c.beta);
   return c;
 }
 
@@ -169,6 +176,7 @@ double bytes(const Case& any) {
         const double written = payload(s.back());
         if constexpr (std::is_same_v<C, GemmCase>)
           return (c.alpha == Scalar{} ? 0 : payload(s[0]) + payload(s[1])) +
+                 (c.bias == BiasPer::None ? 0 : payload(s[2])) +
                  (c.beta == Scalar{} ? 1 : 2) * written;
         else if constexpr (std::is_same_v<C, GeamCase>)
           return (c.alpha == Scalar{} ? 0 : payload(s[0])) +
@@ -310,6 +318,10 @@ std::string to_text(const Scalar& v) {
   return shortest(v.re) + (v.im != 0 ? "," + shortest(v.im) : "");
 }
 
+std::string to_text(double v) { return shortest(v); }
+std::string to_text(BiasPer v) { return std::string(name_of(v)); }
+std::string to_text(Activation v) { return std::string(name_of(v)); }
+
 void parse(std::string_view text, DType& v) { look_up("type", all_names(DType::b16), text, v); }
 void parse(std::string_view text, Layout& v) { look_up("layout", kLayouts, text, v); }
 void parse(std::string_view text, Op& v) { look_up("operation on a matrix", kOps, text, v); }
@@ -326,6 +338,13 @@ void parse(std::string_view text, Scalar& v) {
   const std::size_t comma = text.find(',');
   const double re = number<double>(text.substr(0, comma));
   v = {re, comma == text.npos ? 0.0 : number<double>(text.substr(comma + 1))};
+}
+void parse(std::string_view text, double& v) { v = number<double>(text); }
+void parse(std::string_view text, BiasPer& v) {
+  look_up("kind of bias", all_names(BiasPer::Column), text, v);
+}
+void parse(std::string_view text, Activation& v) {
+  look_up("activation", all_names(Activation::Gelu), text, v);
 }
 
 }  // namespace mblas::cases

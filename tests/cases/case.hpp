@@ -25,7 +25,8 @@ enum class Alias : char { None = 'N', A = 'A', B = 'B' };
 
 struct GemmCase {
   static constexpr std::string_view kOp = op_name<GemmArgs>;
-  static constexpr std::string_view kFormula = "C = alpha op(A) op(B) + beta C";
+  static constexpr std::string_view kFormula =
+      "C = scale activation(alpha op(A) op(B) + beta C + bias)";
   DType in = DType::f32, out = DType::f32;
   Layout layout = Layout::RowMajor;
   Op transA = Op::NoTrans, transB = Op::NoTrans;
@@ -36,6 +37,9 @@ struct GemmCase {
   std::int64_t strideA = kPacked, strideB = kPacked, strideC = kPacked;
   bool pointers = false;  ///< through gemm_batched, with an array of pointers to each operand
   Compute compute = Compute::Default;
+  BiasPer bias = BiasPer::None;  ///< an operand of its own, before C
+  Activation activation = Activation::None;
+  double scale = 1;
   Data data = Data::Uniform;
   std::int64_t offset = 0;  ///< elements by which every operand misses a 256-byte boundary
   bool nan_unread = true;   ///< operands that the call must not read hold NaN
@@ -61,12 +65,20 @@ struct GemmCase {
     f("--strideC", c.strideC, "elements between matrices; -1: packed");
     f("--pointers", c.pointers, "call with arrays of pointers");
     f("--compute", c.compute, "arithmetic of the call");
+    f("--bias", c.bias, "none, rows or columns: one for each");
+    f("--activation", c.activation, "none, relu or gelu");
+    f("--scale", c.scale, "of the result");
     f("--data", c.data, "distribution of the operands");
     f("--offset", c.offset, "elements off a 256-byte boundary");
     f("--nan-unread", c.nan_unread, "NaN in operands that must not be read");
     f("--seed", c.seed, "of the random operands");
   }
 };
+
+/// Without the address of the bias.
+inline Epilogue epilogue_of(const GemmCase& c) {
+  return {{c.bias, c.out, nullptr}, c.activation, c.scale};
+}
 
 struct GeamCase {
   static constexpr std::string_view kOp = op_name<GeamArgs>;
@@ -233,6 +245,9 @@ std::string to_text(std::int64_t v);
 std::string to_text(std::uint64_t v);
 std::string to_text(unsigned v);
 std::string to_text(const Scalar& v);
+std::string to_text(double v);
+std::string to_text(BiasPer v);
+std::string to_text(Activation v);
 void parse(std::string_view text, DType& v);
 void parse(std::string_view text, Layout& v);
 void parse(std::string_view text, Op& v);
@@ -244,5 +259,8 @@ void parse(std::string_view text, std::int64_t& v);
 void parse(std::string_view text, std::uint64_t& v);
 void parse(std::string_view text, unsigned& v);
 void parse(std::string_view text, Scalar& v);
+void parse(std::string_view text, double& v);
+void parse(std::string_view text, BiasPer& v);
+void parse(std::string_view text, Activation& v);
 
 }  // namespace mblas::cases

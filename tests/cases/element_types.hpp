@@ -43,6 +43,8 @@ auto visit_gemm_types(DType in, DType out, F&& f) {
   if (!is_gemm_pair(in, out))
     throw std::invalid_argument("gemm does not multiply " + std::string(name_of(in)) + " into " +
                                 std::string(name_of(out)));
+  if (in == DType::i8 && out == DType::f32)
+    return f(std::type_identity<std::int8_t>{}, std::type_identity<float>{});
   if (in == DType::i8)
     return f(std::type_identity<std::int8_t>{}, std::type_identity<std::int32_t>{});
   return visit_float(in, [&]<class TA>(std::type_identity<TA> a) {

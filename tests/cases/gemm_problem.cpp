@@ -1,4 +1,6 @@
 // The oracle and the call of gemm.
+#include <numbers>
+
 #include "blocks.hpp"
 #include "element_types.hpp"
 #include "fill.hpp"
@@ -12,14 +14,16 @@ namespace {
 
 template <class TA, class TC>
 class GemmProblem final : public Problem {
-  using W = wide_t<TA>;
+  using W = wide_t<TA>;                                                ///< of the product
+  using R = std::conditional_t<std::is_integral_v<W>, wide_t<TC>, W>;  ///< of what C is given
 
  public:
   GemmProblem(const GemmCase& c, double full_up_to) : Problem(c), c_(c) {
     int operand = 0;
     for (const Shape& shape : shapes(c)) {
       Buffer& buffer = operands_.emplace_back(shape, c.offset);
-      const bool read = !((operand == 2 ? c.beta : c.alpha) == Scalar{});
+      const bool is_c = operand == int(shapes(c).size()) - 1;
+      const bool read = operand < 2 ? !(c.alpha == Scalar{}) : !is_c || !(c.beta == Scalar{});
       if (read || !c.nan_unread) fill(buffer, c.data, c.seed, operand);
       if (read && c.data == Data::Formulas && operand < 2) fill_by_formula(buffer, operand);
       ++operand;
@@ -28,16 +32,16 @@ class GemmProblem final : public Problem {
   }
 
   void call(Context& context, std::span<const Placed> at) const override {
-    using S = scalar_t<TA>;
-    const GemmOptions options{c_.compute};
+    using S = scalar_t<TA, TC>;
+    const GemmOptions options = options_of(c_, at);
     const auto alpha = scalar<S>(c_.alpha), beta = scalar<S>(c_.beta);
     const auto* A = static_cast<const TA*>(at[0].at());
     const auto* B = static_cast<const TA*>(at[1].at());
-    auto* C = static_cast<TC*>(at[2].at());
+    auto* C = static_cast<TC*>(at.back().at());
     if (c_.pointers) {
       gemm_batched(context, c_.layout, c_.transA, c_.transB, c_.m, c_.n, c_.k, alpha,
                    typed<const TA>(at[0]), c_.lda, typed<const TA>(at[1]), c_.ldb, beta,
-                   typed<TC>(at[2]), c_.ldc, options);
+                   typed<TC>(at.back()), c_.ldc, options);
     } else if (c_.batch != 1) {
       gemm_strided_batched(context, c_.layout, c_.transA, c_.transB, c_.m, c_.n, c_.k, alpha, A,
                            c_.lda, c_.strideA, B, c_.ldb, c_.strideB, beta, C, c_.ldc, c_.strideC,
@@ -84,45 +88,80 @@ class GemmProblem final : public Problem {
       elements += block.rows * block.cols;
     }
     expected_.resize(std::size_t(elements));
-    parallel_for(std::int64_t(blocks_.size()), double(elements) * cost,
-                 [&](std::int64_t i) { expect(blocks_[std::size_t(i)], &expected_[first_[i]]); });
+    sums_.resize(std::size_t(elements));
+    parallel_for(std::int64_t(blocks_.size()), double(elements) * cost, [&](std::int64_t i) {
+      expect(blocks_[std::size_t(i)], &expected_[first_[i]], &sums_[first_[i]]);
+    });
   }
 
-  void expect(const Block& block, Expected<W>* to) const {
-    const auto alpha = scalar<W>(c_.alpha), beta = scalar<W>(c_.beta);
+  /// What follows the product and beta C, with the magnitude of the sum before the activation.
+  double finish(Expected<R>& x, std::int64_t i, std::int64_t j) const {
+    if (c_.bias != BiasPer::None) {
+      const auto* bias = static_cast<const TC*>(operands_[2].at());
+      const auto b = R(widen(bias[c_.bias == BiasPer::Row ? i : j]));
+      x.value += b;
+      x.magnitude += magnitude(b);
+    }
+    const double sum = magnitude(x.value);
+    if constexpr (std::is_floating_point_v<R>) {
+      if (c_.activation == Activation::Relu) x.value = x.value <= 0 ? 0 : x.value;
+      if (c_.activation == Activation::Gelu) {
+        const R root = std::sqrt(2 / std::numbers::pi_v<R>), v = x.value;
+        x.value = v / (1 + std::exp(-2 * root * (v + R(0.044715L) * v * v * v)));
+      }
+      x.value *= R(c_.scale);
+    } else if constexpr (is_complex_v<TC>) {
+      if (c_.scale != 1) x.value *= typename R::value_type(c_.scale);
+    }
+    return sum;
+  }
+
+  void expect(const Block& block, Expected<R>* to, double* sum) const {
+    const auto alpha = scalar<R>(c_.alpha), beta = scalar<R>(c_.beta);
+    std::vector<Expected<W>> products(std::size_t(block.rows * block.cols));
     if (!(c_.alpha == Scalar{})) {
       const auto A = view_of<TA>(operands_[0].at(block.b), c_.layout, c_.transA, c_.lda);
       const auto B = view_of<TA>(operands_[1].at(block.b), c_.layout, c_.transB, c_.ldb);
-      multiply(A.from(block.i, 0), B.from(0, block.j), block.rows, block.cols, c_.k, to, block.cols,
-               1);
+      multiply(A.from(block.i, 0), B.from(0, block.j), block.rows, block.cols, c_.k,
+               products.data(), block.cols, 1);
     }
-    const auto C = view_of<TC>(operands_[2].at(block.b), c_.layout, Op::NoTrans, c_.ldc);
+    const auto C = view_of<TC>(operands_.back().at(block.b), c_.layout, Op::NoTrans, c_.ldc);
+    const Expected<W>* product = products.data();
     for (std::int64_t i = 0; i < block.rows; ++i) {
-      for (std::int64_t j = 0; j < block.cols; ++j, ++to) {
+      for (std::int64_t j = 0; j < block.cols; ++j, ++to, ++sum, ++product) {
         // A product with alpha == 0 would make NaN of an infinity that must not be read.
-        if (c_.alpha == Scalar{})
-          *to = {};
-        else
-          *to = {alpha * to->value, magnitude(alpha) * to->magnitude};
+        if (!(c_.alpha == Scalar{})) *to = scaled(alpha, *product);
         if (!(c_.beta == Scalar{})) {
-          const auto old = W(C.at(block.i + i, block.j + j));
+          const auto old = R(C.at(block.i + i, block.j + j));
           to->value += beta * old;
           to->magnitude += magnitude(beta) * magnitude(old);
         }
-        if constexpr (std::is_integral_v<W>) to->value = std::int32_t(to->value);
+        if constexpr (std::is_integral_v<R>) to->value = std::int32_t(to->value);
+        *sum = finish(*to, block.i + i, block.j + j);
       }
+    }
+  }
+
+  static Expected<R> scaled(const R& alpha, const Expected<W>& product) {
+    if constexpr (std::is_same_v<R, W>) {
+      return {alpha * product.value, magnitude(alpha) * product.magnitude};
+    } else {  // exact but for the conversion: int32 wraps
+      const auto sum = R(std::int32_t(product.value));
+      return {alpha * sum, magnitude(alpha) * magnitude(sum)};
     }
   }
 
   void compare_result(const Buffer& result, Outcome& outcome) const override {
     outcome.sampled = sampled_;
-    const Expected<W>* want = expected_.data();
+    const Expected<R>* want = expected_.data();
+    const double* sum = sums_.data();
     for (const Block& block : blocks_) {
       const auto C = view_of<TC>(result.at(block.b), c_.layout, Op::NoTrans, c_.ldc);
       for (std::int64_t i = 0; i < block.rows; ++i) {
-        for (std::int64_t j = 0; j < block.cols; ++j, ++want) {
+        for (std::int64_t j = 0; j < block.cols; ++j, ++want, ++sum) {
           const double bound =
-              gemm_bound(c_.in, c_.out, c_.k, want->magnitude, magnitude(want->value), c_.compute);
+              gemm_bound(c_.in, c_.out, c_.k, want->magnitude, magnitude(want->value), c_.compute,
+                         epilogue_of(c_), *sum);
           compare(*C.from(block.i + i, block.j + j).data, *want, c_.in, bound, block.b, block.i + i,
                   block.j + j, outcome);
         }
@@ -134,10 +173,17 @@ class GemmProblem final : public Problem {
   bool sampled_ = false;
   std::vector<Block> blocks_;
   std::vector<std::int64_t> first_;  ///< index in expected_ of each block
-  std::vector<Expected<W>> expected_;
+  std::vector<Expected<R>> expected_;
+  std::vector<double> sums_;  ///< magnitudes, before the activation
 };
 
 }  // namespace
+
+GemmOptions options_of(const GemmCase& c, std::span<const Placed> at) {
+  GemmOptions options{c.compute, epilogue_of(c)};
+  if (c.bias != BiasPer::None) options.epilogue.bias.data = at[2].at();
+  return options;
+}
 
 std::unique_ptr<Problem> prepare_case(const GemmCase& c, double full_up_to) {
   return visit_gemm_types(

@@ -17,6 +17,7 @@
 #include "case.hpp"
 #include "compare.hpp"
 #include "mblas/context.hpp"
+#include "mblas/gemm.hpp"
 
 namespace mblas::cases {
 
@@ -69,6 +70,9 @@ class Run {
   const Problem* problem_;
   std::vector<Placed> operands_;
 };
+
+/// Of the case's call on operands placed somewhere.
+GemmOptions options_of(const GemmCase& c, std::span<const Placed> at);
 
 // One per operation, in gemm_problem.cpp …
 std::unique_ptr<Problem> prepare_case(const GemmCase& c, double full_up_to);

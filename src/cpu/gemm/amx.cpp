@@ -13,6 +13,9 @@
 // every 32 rows of op(A) and columns of op(B); a square of C where they do not rule that out is
 // computed by the kernel in native arithmetic. Which squares those are depends on the operands
 // alone, and an element's sum on k alone: the bits do not depend on the number of threads.
+//
+// With an epilogue the sums of a block, of both kinds, go to memory of the thread's own, and from
+// the second-level cache to C.
 #include "cpu/gemm/amx.hpp"
 
 #include <algorithm>
@@ -20,6 +23,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "core/finish.hpp"
 #include "cpu/isa.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/parallel.hpp"
@@ -46,15 +50,29 @@ constexpr double kLeastWork = 192.0 * 192 * 192;
 // From here on the four products of half planes keep the bound of native arithmetic.
 constexpr std::int64_t kLeastHalfDepth = 4;
 
+/// What the tiles compute of a call: sums only, where something is done to them on their way to C.
+GemmArgs sums_of(const GemmArgs& args) {
+  GemmArgs sums = args;
+  if (!needs_finish(args)) return sums;
+  sums.epilogue = {};
+  sums.out = accumulator_of(args.in);
+  if (args.in == DType::i8) sums.alpha = {1, 0};
+  sums.beta = {};
+  return sums;
+}
+DType sum_type(const GemmArgs& args) {
+  return needs_finish(args) ? accumulator_of(args.in) : args.out;
+}
+
 const AmxKernel* kernel_for(const GemmArgs& args) {
   for (const AmxKernel& kernel : isa().amx)
-    if (kernel.in == args.in && kernel.out == args.out) return &kernel;
+    if (kernel.in == args.in && kernel.out == sum_type(args)) return &kernel;
   return nullptr;
 }
 
 const GemmTileKernel& native_for(const GemmArgs& args) {
   return *std::find_if(isa().gemm.begin(), isa().gemm.end(), [&](const GemmTileKernel& kernel) {
-    return kernel.in == args.in && kernel.out == args.out;
+    return kernel.in == args.in && kernel.out == sum_type(args);
   });
 }
 
@@ -74,7 +92,7 @@ struct Plan {
   std::int64_t step_bytes;
   // Workspace: what the threads of a problem share, then that of each thread.
   std::int64_t packed_b, sums, ranges, shared_bytes;
-  std::int64_t packed_a, block_sums, thread_bytes;
+  std::int64_t packed_a, block_sums, finish_bytes, thread_bytes;
 
   std::int64_t panel_bytes() const { return part_k * step_bytes; }
   /// More than one part of the depth: their sums are those of the whole part of C.
@@ -112,9 +130,11 @@ void fill_sizes(Plan& p, const GemmArgs& args) {
   p.ranges = round_up(count * std::int64_t(sizeof(AmxRange)), kLine);
   p.shared_bytes = p.packed_b + p.sums + p.ranges;
   p.packed_a = p.strip * p.panel_bytes();
+  if (needs_finish(args)) p.block_n = std::min(p.block_n, kBlockN);
   const std::int64_t pairs = p.strip * p.block_n;
+  p.finish_bytes = needs_finish(args) ? pairs * kAmxSums : 0;
   p.block_sums = cut ? pairs * kAmxSums : 0;
-  p.thread_bytes = kAmxSums + p.packed_a + round_up(pairs, kLine) +
+  p.thread_bytes = kAmxSums + p.packed_a + p.finish_bytes + round_up(pairs, kLine) +
                    std::max(p.block_sums, native_bytes(native_for(args)));
 }
 
@@ -161,6 +181,8 @@ GemmArgs part_of(const GemmArgs& args, Range rows, Range cols) {
   part.A.data = at(args.A, i * strides_of(args.transA, args.A.ld).row, args.in);
   part.B.data = at(args.B, j * strides_of(args.transB, args.B.ld).col, args.in);
   part.C.data = at(args.C, i * args.C.ld + j, args.out);
+  if (Bias& bias = part.epilogue.bias; bias.per != BiasPer::None)
+    bias.data = at(Input{bias.data}, bias.per == BiasPer::Row ? i : j, args.out);
   part.A.pointers = part.B.pointers = nullptr;
   part.C.pointers = nullptr;
   part.m = std::min(rows.end * kAmxPanel, args.m) - i;
@@ -244,7 +266,10 @@ class Product {
  public:
   Product(const GemmArgs& args, const AmxKernel& kernel, const Plan& plan, std::int64_t entry,
           std::byte* shared, std::byte* own, int index, int members, TeamBarrier* barrier)
-      : args_(args),
+      : call_(args),
+        args_(sums_of(args)),
+        finishes_(needs_finish(args)),
+        entry_(entry),
         kernel_(kernel),
         plan_(plan),
         limits_(limits_of(kernel, args.k)),
@@ -259,8 +284,9 @@ class Product {
         ranges_a_(ranges_b_ + plan.part_n),
         buffer_(own),
         packed_a_(buffer_ + kAmxSums),
-        skip_(reinterpret_cast<bool*>(packed_a_ + plan.packed_a)),
-        work_(packed_a_ + plan.packed_a + round_up(plan.strip * plan.block_n, kLine)),
+        block_(packed_a_ + plan.packed_a),
+        skip_(reinterpret_cast<bool*>(block_ + plan.finish_bytes)),
+        work_(block_ + plan.finish_bytes + round_up(plan.strip * plan.block_n, kLine)),
         index_(index),
         members_(members),
         barrier_(barrier) {}
@@ -365,17 +391,35 @@ class Product {
     x.sums_row = plan_.deep() ? plan_.part_n : block.cols;
     x.skip = some ? skip_ : nullptr;
     x.buffer = buffer_;
-    x.C = C_ + (i * args_.C.ld + j) * kAmxPanel * out_size();
-    x.ldc = args_.C.ld;
+    const Place to = place(i, j);
+    x.C = to.C;
+    x.ldc = to.ld;
     x.alpha = args_.alpha.re;
     x.beta = args_.beta.re;
     kernel_.multiply(x);
-    if (some && x.last) finish_natively(i, j, block);
+    if (some && x.last) finish_natively(i, j, block, to);
+    if (finishes_ && x.last)
+      gemm_finish_block(call_, args_.out, to.C, to.ld, entry_, i * kAmxPanel, j * kAmxPanel, x.m,
+                        x.n);
+  }
+
+  /// Where the sums of the block at panels (i, j) go.
+  struct Place {
+    std::byte* C;
+    std::int64_t ld;
+  };
+  Place place(std::int64_t i, std::int64_t j) const {
+    if (finishes_) return {block_, plan_.block_n * kAmxPanel};
+    return {C_ + (i * args_.C.ld + j) * kAmxPanel * out_size(), args_.C.ld};
   }
 
   /// The skipped pairs of a block, in squares of kNativeTile where they are whole, else by rows of
   /// panels.
-  void finish_natively(std::int64_t i, std::int64_t j, const Tile& block) const {
+  void finish_natively(std::int64_t i, std::int64_t j, const Tile& block, const Place& to) const {
+    const auto native = [&](std::int64_t x, std::int64_t y, std::int64_t rows, std::int64_t cols) {
+      multiply_natively(i + x, j + y, rows, cols,
+                        {to.C + (x * to.ld + y) * kAmxPanel * out_size(), to.ld});
+    };
     constexpr std::int64_t kSide = kNativeTile / kAmxPanel;
     for (std::int64_t x0 = 0; x0 < block.rows; x0 += kSide) {
       const std::int64_t x1 = std::min(x0 + kSide, block.rows);
@@ -385,20 +429,21 @@ class Product {
         for (std::int64_t x = x0; x < x1; ++x)
           for (std::int64_t y = y0; y < y1; ++y) all &= skip_[x * block.cols + y];
         if (all) {
-          native(i + x0, j + y0, x1 - x0, y1 - y0);
+          native(x0, y0, x1 - x0, y1 - y0);
           continue;
         }
         for (std::int64_t x = x0; x < x1; ++x) {
           for (std::int64_t y = y0, end = y0; y < y1; y = end + 1) {
             for (end = y; end < y1 && skip_[x * block.cols + end];) ++end;
-            if (end > y) native(i + x, j + y, 1, end - y);
+            if (end > y) native(x, y, 1, end - y);
           }
         }
       }
     }
   }
 
-  void native(std::int64_t i, std::int64_t j, std::int64_t panels_m, std::int64_t panels_n) const {
+  void multiply_natively(std::int64_t i, std::int64_t j, std::int64_t panels_m,
+                         std::int64_t panels_n, const Place& to) const {
     GemmTile t{};
     t.A = a_at(i, 0);
     t.a_row = a_.row;
@@ -406,8 +451,8 @@ class Product {
     t.B = b_at(j, 0);
     t.b_row = b_.row;
     t.b_col = b_.col;
-    t.C = C_ + (i * args_.C.ld + j) * kAmxPanel * out_size();
-    t.ldc = args_.C.ld;
+    t.C = to.C;
+    t.ldc = to.ld;
     t.m = rows_of(i, panels_m);
     t.n = cols_of(j, panels_n);
     t.k = args_.k;
@@ -416,7 +461,10 @@ class Product {
     native_for(args_).run(t, work_);
   }
 
-  const GemmArgs& args_;
+  const GemmArgs& call_;
+  const GemmArgs args_;  // of the sums
+  const bool finishes_;
+  const std::int64_t entry_;
   const AmxKernel& kernel_;
   const Plan& plan_;
   const Limits limits_;
@@ -425,7 +473,7 @@ class Product {
   std::byte* const C_;
   std::byte *const packed_b_, *const sums_;
   AmxRange *const ranges_b_, *const ranges_a_;
-  std::byte *const buffer_, *const packed_a_;
+  std::byte *const buffer_, *const packed_a_, *const block_;
   bool* const skip_;
   std::byte* const work_;
   const int index_, members_;

@@ -88,6 +88,8 @@ void gemm_blocked(const GemmArgs& args, Queue& queue) {
     t.C = static_cast<std::byte*>(args.C.at(tile.batch, out_size)) +
           (tile.i * args.C.ld + tile.j) * out_size;
     kernel.run(t, queue.workspace.data() + thread * p.thread_bytes);
+    if (!args.epilogue.is_none())
+      gemm_finish_block(args, tile.batch, tile.i, tile.j, tile.rows, tile.cols);
   });
 }
 

@@ -25,6 +25,7 @@ void gemm_naive(const GemmArgs& args, Queue& /*queue*/) {
           if (beta != Sum{}) result += beta * widen(c);
           c = static_cast<Out>(result);
         }
+        if (!args.epilogue.is_none()) gemm_finish_block(args, batch, i, 0, 1, args.n);
       }
     }
   });

@@ -152,6 +152,8 @@ struct Member {
   TeamBarrier* barrier;
   std::byte* packed_a;
   std::byte* packed_b[2];
+  const GemmArgs* args;             // of the call
+  std::int64_t batch = 0, col = 0;  // of C, where the product's columns begin
 };
 
 /// One pass over a block of B, which t holds, with the member's rows; they are packed as they first
@@ -180,6 +182,8 @@ void multiply_block(GemmTile t, std::int64_t b_panel, const GemmTile& whole,
       panels.block_rows(t, b_panel, p.pack_a ? self.packed_a : nullptr);
     else
       panels.block_panels(t, b_panel, p.pack_a && whole.a_col != 1);
+    if (!self.args->epilogue.is_none() && k0 + t.k == whole.k)
+      gemm_finish_block(*self.args, self.batch, i, self.col + j, t.m, t.n);
   }
 }
 
@@ -238,7 +242,7 @@ void gemm_packed(const GemmArgs& args, Queue& queue) {
   const Plan p = plan(args, panels, queue.device().num_threads);
   std::byte* const workspace = queue.workspace.data();
   const auto member = [&](int thread, int group) {
-    Member self{0, 1, nullptr, workspace + thread * p.a_bytes, {}};
+    Member self{0, 1, nullptr, workspace + thread * p.a_bytes, {}, &args};
     for (int i = 0; i < p.b_buffers; ++i)
       self.packed_b[i] = workspace + p.threads * p.a_bytes + (p.b_buffers * group + i) * p.b_bytes;
     return self;
@@ -251,6 +255,7 @@ void gemm_packed(const GemmArgs& args, Queue& queue) {
       const Range problems = share_of(args.batch, thread, granted);
       for (std::int64_t b = problems.begin; b < problems.end; ++b) {
         int turn = 0;
+        self.batch = b;
         multiply(tile_of(args, b), panels, p, self, turn);
       }
     });
@@ -266,12 +271,14 @@ void gemm_packed(const GemmArgs& args, Queue& queue) {
     self.members = grid.rows;
     self.barrier = &barriers[std::size_t(group)];
     const Range cols = share_of(args.n, group, grid.cols, panels.nr);
+    self.col = cols.begin;
     int turn = 0;
     for (std::int64_t b = 0; b < args.batch; ++b) {
       GemmTile t = tile_of(args, b);
       t.n = cols.end - cols.begin;
       t.B = advance(t.B, cols.begin * t.b_col, panels.size);
       t.C = advance(t.C, cols.begin, panels.size);
+      self.batch = b;
       if (t.n > 0) multiply(t, panels, p, self, turn);
     }
   });

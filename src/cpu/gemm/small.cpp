@@ -53,19 +53,26 @@ bool gemm_small_immediate(const GemmArgs& args) {
 
 void gemm_small(const GemmArgs& args, Queue& queue) {
   const GemmPanels& panels = panels_of(args);
-  if (args.batch == 1) return panels.small(tile_of(args, 0), 1, 0, 0, 0);
+  const bool finishes = !args.epilogue.is_none();
+  if (args.batch == 1) {
+    panels.small(tile_of(args, 0), 1, 0, 0, 0);
+    if (finishes) gemm_finish_block(args, 0, 0, 0, args.m, args.n);
+    return;
+  }
   // Tiny products are no multiply-adds but the way in and out of the microkernel.
   const double work = double(args.m) * double(args.n) * double(args.k + 8) / (panels.nr / 2);
   const int threads =
       threads_for(work * double(args.batch), kGemmGrain, queue.device().num_threads);
-  const bool strided = !args.A.pointers && !args.B.pointers && !args.C.pointers;
+  const bool strided = !finishes && !args.A.pointers && !args.B.pointers && !args.C.pointers;
   parallel(threads, [&](int thread, int granted) {
     const Range problems = share_of(args.batch, thread, granted);
     if (strided)
       return panels.small(tile_of(args, problems.begin), problems.end - problems.begin,
                           args.A.stride, args.B.stride, args.C.stride);
-    for (std::int64_t b = problems.begin; b < problems.end; ++b)
+    for (std::int64_t b = problems.begin; b < problems.end; ++b) {
       panels.small(tile_of(args, b), 1, 0, 0, 0);
+      if (finishes) gemm_finish_block(args, b, 0, 0, args.m, args.n);
+    }
   });
 }
 
