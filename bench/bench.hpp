@@ -15,7 +15,8 @@ struct BenchOptions {
   bool is_suite = false;                ///< a case that a backend cannot do is then no failure
   std::vector<std::string> backends;    ///< empty: MBLAS_BACKEND, else every one that can run here
   std::string kernel;                   ///< a name, `all`, or empty: the library's choice
-  /// What is raced against: names of backends, cblas:PATH, onednn:PATH; each may be a comma list.
+  /// What is raced against: names of backends, cblas:PATH, onednn:PATH, isal:PATH; each may be a
+  /// comma list.
   std::vector<std::string> versus;
   bool ladder = false;      ///< also asks what kernels take of a GPU, and prints tables of a case
   bool host = false;        ///< device backends get operands in host memory

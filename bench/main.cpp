@@ -111,8 +111,9 @@ void add_bench(CLI::App& app, BenchFlags& flags) {
                     "backend's table");
   bench
       ->add_option("--vs", o.versus,
-                   "what to race against, e.g. eigen,cblas:libopenblas.so.0,onednn:libdnnl.so.2: "
-                   "backends, and libraries that are loaded; the best of them is the reference")
+                   "what to race against, e.g. eigen,cblas:libopenblas.so.0,onednn:libdnnl.so.2, "
+                   "isal:libisal.so.2: backends, and libraries that are loaded; the best of them "
+                   "is the reference")
       ->expected(1);
   bench->add_flag("--ladder", o.ladder,
                   "at the end a table of the kernels on each case, with registers, shared memory "

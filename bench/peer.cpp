@@ -7,7 +7,7 @@ struct Kind {
   std::string_view prefix;
   std::unique_ptr<Peer> (*load)(const std::string& path, int threads);
 };
-constexpr Kind kKinds[] = {{"cblas:", load_cblas}, {"onednn:", load_onednn}};
+constexpr Kind kKinds[] = {{"cblas:", load_cblas}, {"onednn:", load_onednn}, {"isal:", load_isal}};
 
 const Kind* kind_of(std::string_view spec) {
   for (const Kind& kind : kKinds)

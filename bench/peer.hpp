@@ -42,15 +42,16 @@ inline bool is_product(const cases::GemmCase& c) {
   return cases::epilogue_of(c).is_none() && !(c.in == DType::i8 && c.out == DType::f32);
 }
 
-/// Is it `cblas:PATH` or `onednn:PATH`, and not the name of a backend?
+/// Is it `cblas:PATH`, `onednn:PATH` or `isal:PATH`, and not the name of a backend?
 bool is_peer(std::string_view spec);
 
 /// Loads the library and has it use `threads` threads. Status::BackendUnavailable where the file or
 /// a function is missing.
 std::unique_ptr<Peer> load_peer(std::string_view spec, int threads);
 
-// One per kind of interface, in peer_cblas.cpp and peer_onednn.cpp.
+// One per kind of interface, in peer_cblas.cpp, peer_onednn.cpp and peer_isal.cpp.
 std::unique_ptr<Peer> load_cblas(const std::string& path, int threads);
 std::unique_ptr<Peer> load_onednn(const std::string& path, int threads);
+std::unique_ptr<Peer> load_isal(const std::string& path, int threads);
 
 }  // namespace mblas::bench

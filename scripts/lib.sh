@@ -20,7 +20,8 @@ readonly packages="
   libcli11-dev    /usr/include/CLI/CLI.hpp
   libfmt-dev      /usr/include/fmt/core.h
   libgtest-dev    /usr/include/gtest/gtest.h
-  libgmock-dev    /usr/include/gmock/gmock.h"
+  libgmock-dev    /usr/include/gmock/gmock.h
+  libisal-dev     /usr/include/isa-l/erasure_code.h"
 
 missing_packages() {
   local package witness

@@ -5,10 +5,17 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <string>
 #include <vector>
 
+#include "cpu/gf256/affine.hpp"
+#include "mblas/backend.hpp"
 #include "random.hpp"
 #include "support.hpp"
+
+#ifdef MBLAS_TEST_ISAL
+#include <isa-l/erasure_code.h>
+#endif
 
 namespace mblas::testing {
 namespace {
@@ -33,6 +40,41 @@ TEST(Gf256Field, FingerprintOfAllProducts) {
     for (unsigned y = 0; y < 256; ++y)
       hash = (hash ^ gf256::multiply(std::uint8_t(x), std::uint8_t(y))) * 16777619u;
   EXPECT_EQ(hash, 0xb6b61b45u);
+}
+
+TEST(Gf256Field, FingerprintOfAllProductsOfEveryRow) {
+  Bytes all(256);
+  for (std::size_t x = 0; x < 256; ++x) all[x] = std::uint8_t(x);
+  for (const Kernel<Gf256Args>& row : find_backend("openmp").gf256_kernels()) {
+    if (row.declines({}, {})) continue;
+    Context context("openmp");
+    context.set_kernel("gf256=" + std::string(row.name));
+    Bytes products(256 * 256);
+    gf256::gemm(context, 256, 256, 1, all.data(), 1, all.data(), 256, products.data(), 256);
+    std::uint32_t hash = 2166136261u;
+    for (const std::uint8_t product : products) hash = (hash ^ product) * 16777619u;
+    EXPECT_EQ(hash, 0xb6b61b45u) << row.name;
+  }
+}
+
+/// GF2P8AFFINEQB on one byte, as Intel's manual describes it.
+std::uint8_t affine(std::uint64_t matrix, std::uint8_t x) {
+  std::uint8_t result = 0;
+  for (int i = 0; i < 8; ++i) {
+    const auto row = std::uint8_t(matrix >> (8 * (7 - i)));
+    result |= std::uint8_t((std::popcount(std::uint8_t(row & x)) & 1) << i);
+  }
+  return result;
+}
+
+TEST(Gf256Field, MatricesOfBitsMultiply) {
+  for (const unsigned poly : {kDefaultPoly, kAes, 0x12Bu})
+    for (unsigned c = 0; c < 256; ++c)
+      for (unsigned x = 0; x < 256; ++x)
+        ASSERT_EQ(affine(cpu::gf256_matrix(std::uint8_t(c), poly), std::uint8_t(x)),
+                  gf256::multiply(std::uint8_t(c), std::uint8_t(x), poly))
+            << poly << " " << c << " " << x;
+  EXPECT_EQ(cpu::gf256_matrix(1, kDefaultPoly), 0x0102040810204080u);  // the identity
 }
 
 TEST(Gf256Field, EveryIrreduciblePolynomialMakesAField) {
@@ -156,12 +198,32 @@ struct Shards {
   std::vector<std::uint8_t*> pointers;
 };
 
-TEST(ReedSolomon, EveryErasureOfFourOfFourteen) {
+/// f(context) for every row of the openmp backend that this CPU can run.
+template <class F>
+void for_each_row(const F& f) {
+  for (const Kernel<Gf256Args>& row : find_backend("openmp").gf256_kernels()) {
+    if (row.declines({}, {})) continue;
+    SCOPED_TRACE(row.name);
+    Context context("openmp");
+    context.set_kernel("gf256=" + std::string(row.name));
+    f(context);
+  }
+}
+
+/// Overwrites what is not present, has it made anew, and compares.
+void expect_restored(Context& context, const gf256::ReedSolomon& code, Shards& shards,
+                     std::span<const bool> present, const std::vector<Bytes>& whole) {
+  for (std::size_t i = 0; i < present.size(); ++i)
+    if (!present[i]) std::fill(shards.bytes[i].begin(), shards.bytes[i].end(), 0xee);
+  code.reconstruct(context, shards.pointers, present, std::int64_t(whole[0].size()));
+  ASSERT_EQ(shards.bytes, whole);
+}
+
+void every_erasure_of_four_of_fourteen(Context& context) {
   constexpr int k = 10, m = 4;
   constexpr std::int64_t length = 101;
   for (const unsigned poly : {kDefaultPoly, kAes}) {
     const gf256::ReedSolomon code(k, m, poly);
-    Context context("openmp");
     Shards shards(k + m, length, poly);
     code.encode(context, shards.data(k), shards.parity(k), length);
     const std::vector<Bytes> whole = shards.bytes;
@@ -170,15 +232,33 @@ TEST(ReedSolomon, EveryErasureOfFourOfFourteen) {
       if (std::popcount(lost) > m) continue;
       if (std::popcount(lost) == m) ++patterns;
       bool present[k + m];
-      for (unsigned i = 0; i < k + m; ++i) {
-        present[i] = !(lost >> i & 1);
-        if (!present[i]) std::fill(shards.bytes[i].begin(), shards.bytes[i].end(), 0xee);
-      }
-      code.reconstruct(context, shards.pointers, present, length);
-      ASSERT_EQ(shards.bytes, whole) << "lost " << lost;
+      for (unsigned i = 0; i < k + m; ++i) present[i] = !(lost >> i & 1);
+      expect_restored(context, code, shards, present, whole);
+      if (::testing::Test::HasFatalFailure()) return;
     }
     EXPECT_EQ(patterns, 1001);
   }
+}
+TEST(ReedSolomon, EveryErasureOfFourOfFourteen) { for_each_row(every_erasure_of_four_of_fourteen); }
+
+TEST(ReedSolomon, RandomErasuresOfLargerCodes) {
+  for_each_row([](Context& context) {
+    cases::Random random(5);
+    for (const auto& [k, m] : {std::pair{20, 4}, {32, 16}, {100, 20}, {128, 128}, {200, 56}}) {
+      const gf256::ReedSolomon code(k, m);
+      const std::int64_t length = 300 + random.below(300);
+      Shards shards(k + m, length, std::uint64_t(m));
+      code.encode(context, shards.data(k), shards.parity(k), length);
+      const std::vector<Bytes> whole = shards.bytes;
+      const auto present = std::make_unique<bool[]>(std::size_t(k + m));
+      for (int pattern = 0; pattern < 4; ++pattern) {
+        std::fill_n(present.get(), k + m, true);
+        for (int lost = 0; lost < m; ++lost) present[std::size_t(random.below(k + m))] = false;
+        expect_restored(context, code, shards, std::span(present.get(), std::size_t(k + m)), whole);
+        if (::testing::Test::HasFatalFailure()) return;
+      }
+    }
+  });
 }
 
 TEST(ReedSolomon, UpdateEqualsEncodingAnew) {
@@ -234,6 +314,31 @@ TEST(ReedSolomon, TryForms) {
   EXPECT_EQ(code.try_reconstruct(shards.pointers, std::span<const bool>(none), 8),
             Status::InvalidArgument);
 }
+
+#ifdef MBLAS_TEST_ISAL
+// Intel's library as the oracle.
+TEST(Gf256Peers, IsalAgrees) {
+  cases::Random random(7);
+  for (int trial = 0; trial < 60; ++trial) {
+    const int m = 1 + int(random.below(20)), k = 1 + int(random.below(trial < 50 ? 20 : 120));
+    const int n = 1 + int(random.below(trial < 50 ? 400 : 5000));
+    Shards shards(k + m, n, std::uint64_t(trial)), matrix(1, m * k, std::uint64_t(trial) + 100);
+    Bytes tables(std::size_t(32 * k * m));
+    ec_init_tables(k, m, matrix.pointers[0], tables.data());
+    ec_encode_data(n, k, m, tables.data(), shards.pointers.data(), shards.pointers.data() + k);
+    for_each_row([&](Context& context) {
+      Bytes B, C(std::size_t(m) * std::size_t(n)), want;
+      for (int i = 0; i < k + m; ++i) {
+        Bytes& to = i < k ? B : want;
+        const Bytes& from = shards.bytes[std::size_t(i)];
+        to.insert(to.end(), from.begin(), from.end());
+      }
+      gf256::gemm(context, m, n, k, matrix.pointers[0], k, B.data(), n, C.data(), n);
+      EXPECT_EQ(C, want) << m << "×" << n << "×" << k;
+    });
+  }
+}
+#endif
 
 }  // namespace
 }  // namespace mblas::testing

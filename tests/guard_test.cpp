@@ -790,6 +790,58 @@ TEST_P(GuardGf256, Small) {
         }
   }
 }
+TEST_P(GuardGf256, Large) {
+  // Deep ones and tall ones, in blocks and panels; the last one is written past the caches where
+  // its rows begin alike.
+#ifdef MBLAS_TEST_SANITIZED
+  const std::vector<std::array<Index, 3>> shapes{{5, 130, 300}, {140, 70, 20}, {9, 3001, 33}};
+#else
+  const std::vector<std::array<Index, 3>> shapes{{3, 200, 1000}, {130, 300, 520}, {300, 131, 20},
+                                                 {16, 5001, 32}, {20, 2999, 100}, {4, 700'001, 10}};
+#endif
+  std::vector<std::array<std::uint8_t, 256>> times(256);
+  for (unsigned a = 0; a < 256; ++a)
+    for (unsigned b = 0; b < 256; ++b)
+      times[a][b] = gf256::multiply(std::uint8_t(a), std::uint8_t(b));
+  for (const auto& [m, n, k] : shapes) {
+    const Values<std::uint8_t> X(m, k, 1), Y(k, n, 2), Z(m, n, 3);
+    std::vector<std::uint8_t> sums(std::size_t(m * n));
+    for (Index i = 0; i < m; ++i)
+      for (Index l = 0; l < k; ++l) {
+        const auto& by = times[X.at(i, l)];
+        for (Index j = 0; j < n; ++j) sums[std::size_t(i * n + j)] ^= by[Y.at(l, j)];
+      }
+    for (const Flush flush : kFlushes)
+      for (const Index pad : {(64 - n % 64) % 64, Index{3}})
+        for (const int threads : {1, 3}) {
+          const bool accumulate = (pad == 3) == (threads == 1);
+          const auto A = place(pages_[0], flush, X, Op::NoTrans, m, k, pad);
+          const auto B = place(pages_[1], flush, Y, Op::NoTrans, k, n, pad);
+          Output<std::uint8_t> C(pages_[2], flush, m, n, pad);
+          for (Index i = 0; i < m; ++i)
+            for (Index j = 0; j < n; ++j) {
+              C.want(i, j) = sums[std::size_t(i * n + j)];
+              if (accumulate) {
+                C.data()[i * C.ld() + j] = Z.at(i, j);
+                C.want(i, j) ^= Z.at(i, j);
+              }
+            }
+          const cases::Gf256Case description{.m = m,
+                                             .n = n,
+                                             .k = k,
+                                             .lda = A.ld,
+                                             .ldb = B.ld,
+                                             .ldc = C.ld(),
+                                             .accumulate = accumulate};
+          context_->set_num_threads(threads);
+          if (!run(flush, description, C, [&](Context& context) {
+                gf256::gemm(context, m, n, k, A.data, A.ld, B.data, B.ld, C.data(), C.ld(),
+                            {.accumulate = accumulate});
+              }))
+            return;
+        }
+  }
+}
 INSTANTIATE_TEST_SUITE_P(Rows, GuardGf256, ::testing::ValuesIn(rows_of<Gf256Args>()),
                          ::testing::PrintToStringParamName());
 

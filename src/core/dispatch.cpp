@@ -196,7 +196,8 @@ void dispatch(Context::Impl& context, const Args& args) {
   std::unique_ptr<Verification> check;
   if (context.verify.backend && !context.verifying) check = begin_verification(context, args);
 
-  const auto started = std::chrono::steady_clock::now();
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point started = context.verbose > 0 ? Clock::now() : Clock::time_point();
   bool done = false;
   Slot* used = nullptr;
   const Candidates list = candidates(context, args, side);

@@ -30,9 +30,8 @@ namespace mblas::gf256::detail {
   return gf_multiply(power, power, poly);
 }
 
-/// Has `poly` degree 8 and no factor of degree 1 … 4?
-[[gnu::always_inline]] constexpr bool is_irreducible_degree8(unsigned poly) {
-  if (poly < 0x100u || poly > 0x1ffu) return false;
+/// Has `poly`, of degree 8, no factor of degree 1 … 4?
+[[gnu::always_inline]] constexpr bool has_no_factor(unsigned poly) {
   for (unsigned divisor = 2; divisor < 0x20u; ++divisor) {
     unsigned rest = poly;
     for (unsigned shift = 8; shift-- > 0;) {
@@ -42,6 +41,20 @@ namespace mblas::gf256::detail {
     if (rest == 0) return false;
   }
   return true;
+}
+
+/// Bit i % 64 of word i / 64: may x^8 + the polynomial i be a modulus? Every call asks.
+struct Moduli {
+  std::uint64_t words[4] = {};
+  constexpr Moduli() {
+    for (unsigned i = 0; i < 256; ++i)
+      words[i / 64] |= std::uint64_t{has_no_factor(0x100u + i)} << i % 64;
+  }
+};
+
+[[gnu::always_inline]] constexpr bool is_irreducible_degree8(unsigned poly) {
+  constexpr Moduli moduli;
+  return poly >= 0x100u && poly <= 0x1ffu && (moduli.words[poly / 64 % 4] >> poly % 64 & 1) != 0;
 }
 
 }  // namespace mblas::gf256::detail

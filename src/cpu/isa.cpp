@@ -16,11 +16,11 @@ bool has_avx512() {
 }
 #endif
 
-#define MBLAS_ISA_ROW(name, isa, title, supported, ...)                                   \
+#define MBLAS_ISA_ROW(name, isa, title, supported, affine, ...)                           \
   {                                                                                       \
     name, title, supported, isa::gemm_kernels, isa::gemm_panels, isa::gemv_kernels,       \
         isa::gemm_finish, isa::geam_blocks, isa::transpose_blocks, isa::transpose_panels, \
-        isa::gf256_columns __VA_OPT__(, ) __VA_ARGS__                                     \
+        isa::gf256_table_columns, affine __VA_OPT__(, ) __VA_ARGS__                       \
   }
 
 /// Best first.
@@ -28,19 +28,22 @@ const CpuIsa kIsas[] = {
 #if defined(MBLAS_HAVE_AMX) && defined(MBLAS_HAVE_ISA_AVX512)
     MBLAS_ISA_ROW(
         "amx", avx512, "AVX-512 and AMX", [] { return has_avx512() && amx_permitted(); },
-        amx::gemm_kernels),
+        avx512::gf256_affine_columns, amx::gemm_kernels),
 #endif
 #ifdef MBLAS_HAVE_ISA_AVX512
-    MBLAS_ISA_ROW("avx512", avx512, "AVX-512", has_avx512),
+    MBLAS_ISA_ROW("avx512", avx512, "AVX-512", has_avx512, avx512::gf256_affine_columns),
 #endif
 #ifdef MBLAS_HAVE_ISA_AVX2
-    MBLAS_ISA_ROW("avx2", avx2, "AVX2",
-                  [] {
-                    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                           __builtin_cpu_supports("f16c");
-                  }),
+    MBLAS_ISA_ROW(
+        "avx2", avx2, "AVX2",
+        [] {
+          return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                 __builtin_cpu_supports("f16c");
+        },
+        avx2::gf256_affine_columns),
 #endif
-    MBLAS_ISA_ROW("generic", generic, "generic", [] { return true; }),
+    MBLAS_ISA_ROW(
+        "generic", generic, "generic", [] { return true; }, nullptr),
 };
 #undef MBLAS_ISA_ROW
 
@@ -71,6 +74,15 @@ const CpuIsa& isa() {
     chosen = current.compare_exchange_strong(chosen, best) ? best : chosen;
   }
   return *chosen;
+}
+
+bool has_gfni() {
+#ifdef MBLAS_HAVE_ISA_AVX2
+  static const bool has = __builtin_cpu_supports("gfni");
+  return has;
+#else
+  return false;
+#endif
 }
 
 }  // namespace mblas::cpu

@@ -162,15 +162,27 @@ struct Rows {
   void* const* pointers;
 };
 
-/// Columns [begin, end) of C = A B, or of C = C + A B, over GF(2^8). products[c] holds c times 0 …
-/// 15, then c times 0, 16 … 240.
+/// c times 0 … 15, and c times 0, 16 … 240.
+struct Gf256Table {
+  std::uint8_t low[16], high[16];
+};
+
+/// Columns [begin, end) of m rows of C = A B, or of C = C + A B, over GF(2^8); those of A and C are
+/// counted from first_row on. `stream`: C may be written past the caches, all its rows begin at the
+/// same distance from a line's begin.
 struct Gf256Columns {
   std::int64_t m, k;
   Rows A, B, C;
   std::int64_t begin, end;
-  bool accumulate;
-  const std::uint8_t (*products)[32];
+  bool accumulate, stream;
+  const void* coefficients;  ///< of each byte, by the way to multiply: Gf256Table, or its matrix
+  std::int64_t first_row = 0;
+  // Memory of the thread.
+  void* block = nullptr;          ///< room for kGf256Block bytes, or for m min(k, kGf256Depth)
+                                  ///< coefficients if those are less
+  std::uint8_t* panel = nullptr;  ///< kGf256Panel bytes, aligned to lines
 };
+inline constexpr std::int64_t kGf256Depth = 256, kGf256Panel = 32 << 10, kGf256Block = 256 << 10;
 
 /// What one instruction set provides.
 struct CpuIsa {
@@ -184,8 +196,9 @@ struct CpuIsa {
   const GeamBlockKernel* geam;      ///< by DType f32 … bf16
   const TransposeBlock* transpose;  ///< by DType, from b1
   const TransposePanelKernel* transpose_panel;
-  void (*gf256)(const Gf256Columns&);
-  std::span<const AmxKernel> amx = {};  ///< products on AMX tiles; empty: none
+  void (*gf256_table)(const Gf256Columns&);
+  void (*gf256_affine)(const Gf256Columns&);  ///< null: there is none; else where has_gfni()
+  std::span<const AmxKernel> amx = {};        ///< products on AMX tiles; empty: none
 };
 
 #define MBLAS_DECLARE_ISA(isa)                           \
@@ -197,7 +210,8 @@ struct CpuIsa {
   extern const GeamBlockKernel geam_blocks[6];           \
   extern const TransposeBlock transpose_blocks[5];       \
   extern const TransposePanelKernel transpose_panels[5]; \
-  void gf256_columns(const Gf256Columns&);               \
+  void gf256_table_columns(const Gf256Columns&);         \
+  void gf256_affine_columns(const Gf256Columns&);        \
   }
 MBLAS_DECLARE_ISA(generic)
 MBLAS_DECLARE_ISA(avx2)
@@ -214,5 +228,8 @@ void force_isa(std::string_view name);
 
 /// The set in use: the best one, unless another was forced.
 const CpuIsa& isa();
+
+/// Does the CPU multiply by matrices of bits? A set's vectors tell how many bytes at a time.
+bool has_gfni();
 
 }  // namespace mblas::cpu

@@ -1,6 +1,7 @@
 // The oracle and the calls of gf256. Products are exact, so equality is too.
 #include <array>
 #include <cstring>
+#include <optional>
 
 #include "blocks.hpp"
 #include "fill.hpp"
@@ -40,9 +41,9 @@ class Gf256Problem final : public Problem {
       ++operand;
     }
     if (c.pointers) {
-      const gf256::ReedSolomon code(int(c.k), int(c.m), c.poly);
+      code_.emplace(int(c.k), int(c.m), c.poly);
       for (std::int64_t i = 0; i < c.m; ++i)
-        std::memcpy(operands_[0].line(0, i), &code.matrix()[std::size_t(i * c.k)],
+        std::memcpy(operands_[0].line(0, i), &code_->matrix()[std::size_t(i * c.k)],
                     std::size_t(c.k));
     }
     expect(full_up_to);
@@ -53,11 +54,12 @@ class Gf256Problem final : public Problem {
     const auto* B = static_cast<const std::uint8_t*>(at[1].at());
     auto* C = static_cast<std::uint8_t*>(at[2].at());
     if (c_.pointers) {
-      std::vector<const std::uint8_t*> data;
-      std::vector<std::uint8_t*> parity;
-      for (std::int64_t p = 0; p < c_.k; ++p) data.push_back(B + p * c_.ldb);
-      for (std::int64_t i = 0; i < c_.m; ++i) parity.push_back(C + i * c_.ldc);
-      gf256::ReedSolomon(int(c_.k), int(c_.m), c_.poly).encode(context, data, parity, c_.n);
+      std::array<const std::uint8_t*, 256> data;
+      std::array<std::uint8_t*, 256> parity;
+      for (std::int64_t p = 0; p < c_.k; ++p) data[std::size_t(p)] = B + p * c_.ldb;
+      for (std::int64_t i = 0; i < c_.m; ++i) parity[std::size_t(i)] = C + i * c_.ldc;
+      code_->encode(context, std::span(data).first(std::size_t(c_.k)),
+                    std::span(parity).first(std::size_t(c_.m)), c_.n);
     } else {
       gf256::gemm(context, c_.m, c_.n, c_.k, A, c_.lda, B, c_.ldb, C, c_.ldc,
                   {.accumulate = c_.accumulate, .poly = c_.poly});
@@ -113,6 +115,7 @@ class Gf256Problem final : public Problem {
   }
 
   const Gf256Case c_;
+  std::optional<gf256::ReedSolomon> code_;  ///< of shards behind pointers
   bool sampled_ = false;
   std::vector<Block> blocks_;
   std::vector<std::int64_t> first_;  ///< index in expected_ of each block

@@ -16,24 +16,27 @@ namespace {
 
 inline constexpr std::int64_t kLine = 64;
 
+/// A vector to `dst`, which is aligned to its size.
+MBLAS_INLINE void stream_vector(void* dst, const Vector<std::uint8_t>& v) {
+#if defined(__AVX512F__)
+  _mm512_stream_si512(static_cast<__m512i*>(dst), __m512i(v));
+#elif defined(__AVX2__)
+  _mm256_stream_si256(static_cast<__m256i*>(dst), __m256i(v));
+#elif defined(__SSE2__)
+  _mm_stream_si128(static_cast<__m128i*>(dst), __m128i(v));
+#else
+  store(dst, v);
+#endif
+}
+
 /// A cache line from `src` to `dst`, which is aligned to it.
 MBLAS_INLINE void stream_line(std::byte* dst, const std::byte* src) {
-#if defined(__AVX512F__)
-  _mm512_stream_si512(reinterpret_cast<__m512i*>(dst), load<__m512i>(src));
-#elif defined(__AVX2__)
-  const __m256i a = load<__m256i>(src), b = load<__m256i>(src + 32);
-  _mm256_stream_si256(reinterpret_cast<__m256i*>(dst), a);
-  _mm256_stream_si256(reinterpret_cast<__m256i*>(dst + 32), b);
-#elif defined(__SSE2__)
-  const __m128i a = load<__m128i>(src), b = load<__m128i>(src + 16);
-  const __m128i c = load<__m128i>(src + 32), d = load<__m128i>(src + 48);
-  _mm_stream_si128(reinterpret_cast<__m128i*>(dst), a);
-  _mm_stream_si128(reinterpret_cast<__m128i*>(dst + 16), b);
-  _mm_stream_si128(reinterpret_cast<__m128i*>(dst + 32), c);
-  _mm_stream_si128(reinterpret_cast<__m128i*>(dst + 48), d);
-#else
-  __builtin_memcpy(dst, src, kLine);
-#endif
+  constexpr int n = int(kLine) / kVectorBytes;
+  Vector<std::uint8_t> v[n];
+#pragma GCC unroll 4
+  for (int i = 0; i < n; ++i) v[i] = load<Vector<std::uint8_t>>(src + i * kVectorBytes);
+#pragma GCC unroll 4
+  for (int i = 0; i < n; ++i) stream_vector(dst + i * kVectorBytes, v[i]);
 }
 
 /// Orders streamed lines before what follows.
