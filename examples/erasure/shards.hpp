@@ -2,10 +2,9 @@
 // Reed-Solomon code adds m parity blocks; shard i holds block i of every stripe.
 //
 //   header   512 bytes, below
-//   stripe   `block` bytes, in the last stripe what is needed for the rest of the file, zeros
-//   behind
-//            its end; then the CRC-32C of the place of the block (file, shard and stripe) and of
-//            its bytes, so that blocks that were exchanged are found too
+//   stripe   `block` bytes, in the last stripe what the rest of the file needs, then zeros; then
+//            the CRC-32C of the place of the block (file, shard and stripe) and of its bytes, so
+//            that blocks that were exchanged are found too
 //
 // Numbers are little-endian.
 #pragma once
