@@ -233,8 +233,10 @@ TEST_F(Erasure, CommandsThatMakeNoSense) {
 
 TEST_F(Erasure, InterruptionLeavesNothing) {
   const auto interrupt = [&](const std::string& seconds, std::vector<std::string> arguments) {
+    // --foreground: once; without it the group gets the signal too, and a second one kills.
     const std::vector<std::string> before = {
-        "/usr/bin/timeout", "--preserve-status", "-s", "INT", seconds, ERASURE_COMMAND};
+        "/usr/bin/timeout", "--foreground", "--preserve-status", "-s", "INT", seconds,
+        ERASURE_COMMAND};
     arguments.insert(arguments.begin(), before.begin(), before.end());
     return run_program(arguments, {{"MBLAS_BACKEND", "openmp"}});
   };

@@ -21,7 +21,8 @@ struct Affine {
 }  // namespace
 
 const char* gf256_affine_declines(const Gf256Args& /*args*/, const DeviceInfo& /*device*/) {
-  return isa().gf256_affine && has_gfni() ? nullptr : "needs GFNI instructions and AVX2 or AVX-512";
+  return isa().gf256_affine && has_gfni() ? nullptr
+                                          : "this CPU has no GFNI, or AVX2 is not to be used";
 }
 
 std::size_t gf256_affine_workspace(const Gf256Args& args, const DeviceInfo& device) {
