@@ -259,10 +259,13 @@ TEST_F(Forms, EpiloguesFromC) {
             MBLAS_OK);
   expect({0, 4, 88, 102});
   const mblas_epilogue good = epilogue;
-  epilogue.activation = static_cast<mblas_activation>(258);
+  const auto put = [](auto& enumerator, int value) {  // as C may
+    std::memcpy(&enumerator, &value, sizeof enumerator);
+  };
+  put(epilogue.activation, 258);
   EXPECT_EQ(multiply(&epilogue), MBLAS_INVALID_ARGUMENT);
   epilogue = good;
-  epilogue.bias_per = static_cast<mblas_bias_per>(-254);
+  put(epilogue.bias_per, -254);
   EXPECT_EQ(multiply(&epilogue), MBLAS_INVALID_ARGUMENT);
   epilogue = good;
   epilogue.size = 8;

@@ -1,5 +1,6 @@
 // The C API: erases what C++ knows as types, and keeps exceptions on this side.
 #include <complex>
+#include <cstring>
 #include <string>
 
 #include "mblas/mblas.h"
@@ -140,12 +141,16 @@ Epilogue to_epilogue(const mblas_epilogue* given, DType out) {
   if (given->size != sizeof *given)
     invalid("epilogue->size is " + std::to_string(given->size) + ", this library's is " +
             std::to_string(sizeof *given));
-  // What is none of the enumerators is refused by the core as a value that is none either.
-  const auto to_byte = [](int value) {
+  // C may pass what is none of the enumerators, and C++ may not load that as one: the core refuses
+  // it as a value that is none either.
+  const auto to_byte = [](const auto& enumerator) {
+    int value;
+    static_assert(sizeof value == sizeof enumerator);
+    std::memcpy(&value, &enumerator, sizeof value);
     return std::uint8_t(value < 0 || value > 255 ? 255 : value);
   };
-  e.bias = {mblas::BiasPer{to_byte(index(given->bias_per))}, out, given->bias};
-  e.activation = mblas::Activation{to_byte(index(given->activation))};
+  e.bias = {mblas::BiasPer{to_byte(given->bias_per)}, out, given->bias};
+  e.activation = mblas::Activation{to_byte(given->activation)};
   e.scale = given->scale;
   return e;
 }
