@@ -7,6 +7,12 @@
 
 namespace mblas {
 
+/// Numbers in the call's bias; 0 where it has none.
+inline std::int64_t bias_length(const GemmArgs& g) {
+  const BiasPer per = g.epilogue.bias.per;
+  return per == BiasPer::None ? 0 : per == BiasPer::Row ? g.m : g.n;
+}
+
 inline bool needs_finish(const GemmArgs& g) {
   return !g.epilogue.is_none() || (g.in == DType::i8 && g.out == DType::f32);
 }

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "core/dispatch.hpp"
+#include "core/finish.hpp"
 #include "core/select.hpp"
 
 namespace mblas {
@@ -104,7 +105,7 @@ struct Stager<GemmArgs> {
     p[2].store = g.k == 0 || k.p + k.kn == g.k;
     if (const Bias& bias = g.epilogue.bias; bias.per != BiasPer::None) {
       const bool rows = bias.per == BiasPer::Row;
-      const Input numbers{bias.data, rows ? g.m : g.n};
+      const Input numbers{bias.data, bias_length(g)};
       p[kBias] = {numbers, size_of(g.out), 0, rows ? k.i : k.j, 1, rows ? k.mn : k.nn};
       p[kBias].shared = true;
     }

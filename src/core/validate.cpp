@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "core/finish.hpp"
 #include "core/gf256_field.hpp"
 #include "core/overlap.hpp"
 
@@ -195,10 +196,9 @@ struct BiasRow {
   Input data{nullptr, 1};
 
   explicit BiasRow(const GemmArgs& g) {
-    const Bias& bias = g.epilogue.bias;
-    if (bias.per == BiasPer::None) return;
-    shape.cols = shape.ld = data.ld = bias.per == BiasPer::Row ? g.m : g.n;
-    data.data = bias.data;
+    if (g.epilogue.bias.per == BiasPer::None) return;
+    shape.cols = shape.ld = data.ld = bias_length(g);
+    data.data = g.epilogue.bias.data;
   }
 };
 

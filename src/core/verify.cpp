@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/dispatch.hpp"
+#include "core/finish.hpp"
 #include "core/location.hpp"
 #include "core/log.hpp"
 #include "mblas/accuracy.hpp"
@@ -143,10 +144,8 @@ struct Operands<GemmArgs> {
   Bytes A, B, before, bias;
 
   Operands(Context::Impl& context, const GemmArgs& g) : args(g) {
-    if (const Bias& b = g.epilogue.bias; b.per != BiasPer::None) {
-      const std::int64_t count = b.per == BiasPer::Row ? g.m : g.n;
-      bias = gather(context, Input{b.data, count}, 1, 1, count, size_of(g.out));
-    }
+    if (const std::int64_t count = bias_length(g); count > 0)
+      bias = gather(context, Input{g.epilogue.bias.data, count}, 1, 1, count, size_of(g.out));
     if (g.k > 0) {
       A = gather(context, g.A, g.batch, a_rows(), a_cols(), size_of(g.in));
       B = gather(context, g.B, g.batch, b_rows(), b_cols(), size_of(g.in));
