@@ -43,6 +43,15 @@ inline Strips strips_of(std::int64_t n, int width, int misalignment) {
   return {first, std::max<std::int64_t>(0, (n - first - margin) / width)};
 }
 
+/// Blocks of `warps`, up to `each` on a multiprocessor, that go through the strips of `rows` rows
+/// of tiles.
+inline dim3 grid_of(const Strips& strips, std::int64_t rows, int warps, int each,
+                    const CudaQueue& queue) {
+  const std::int64_t most = std::int64_t(queue.device().compute_units) * each;
+  const std::int64_t blocks = std::max<std::int64_t>(1, ceil_div(strips.count, warps));
+  return dim3(unsigned(std::min(blocks, most)), unsigned(std::min<std::int64_t>(rows, 65535)));
+}
+
 struct Words {
   unsigned w[4];
 };

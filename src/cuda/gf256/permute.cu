@@ -133,10 +133,7 @@ void launch_permute(const Gf256Args& args, const CudaQueue& queue) {
   const int misalignment = common_misalignment(args);
   const Strips strips = strips_of(args.n, kStrip, misalignment);
   const Gf256Problem problem = gf256_problem(args, queue, kRows, kStrip);
-  const std::int64_t most = std::int64_t(queue.device().compute_units) * blocks_of(kRows);
-  const std::int64_t blocks = std::max<std::int64_t>(1, ceil_div(strips.count, kThreads / 32));
-  const dim3 grid(unsigned(std::min(blocks, most)),
-                  unsigned(std::min<std::int64_t>(problem.tiles.rows, 65535)));
+  const dim3 grid = grid_of(strips, problem.tiles.rows, kThreads / 32, blocks_of(kRows), queue);
   launch_grid(queue, misalignment >= 0 ? permute_kernel<kRows, true> : permute_kernel<kRows, false>,
               grid, dim3(kThreads), 0, problem, strips);
 }

@@ -4,17 +4,10 @@
 #include "cuda/gf256/tile.cuh"
 
 namespace mblas::cuda::gf256 {
-namespace square_file {
-
-void run(const Gf256Args& args, Queue& queue) {
-  run_tile<std::uint8_t>(args, static_cast<const CudaQueue&>(queue), FixedTile<16, 16, 16>());
-}
-
-}  // namespace square_file
 
 Kernel<Gf256Args> square() {
-  return {"square", "16x16 tiles in shared memory, logarithms and powers", declines_nothing,
-          gf256_pointer_bytes, square_file::run};
+  return fixed_tile<FixedTile<16, 16, 16>>("square",
+                                           "16x16 tiles in shared memory, logarithms and powers");
 }
 
 }  // namespace mblas::cuda::gf256

@@ -227,11 +227,8 @@ __global__ void __launch_bounds__(kThreads, blocks_of(kWords, kAligned, kOne))
 template <int kWords, bool kAligned, bool kOne>
 void launch_mma(const CudaQueue& queue, const Gf256Problem& problem, const Strips& strips,
                 std::int64_t a_col) {
-  const std::int64_t most =
-      std::int64_t(queue.device().compute_units) * blocks_of(kWords, kAligned, kOne);
-  const std::int64_t blocks = std::max<std::int64_t>(1, ceil_div(strips.count, kWarps));
-  const dim3 grid(unsigned(std::min(blocks, most)),
-                  unsigned(std::min<std::int64_t>(problem.tiles.rows, 65535)));
+  const dim3 grid =
+      grid_of(strips, problem.tiles.rows, kWarps, blocks_of(kWords, kAligned, kOne), queue);
   launch_grid(queue, mma_kernel<kWords, kAligned, kOne>, grid, dim3(kThreads), 0, problem, strips,
               a_col);
 }

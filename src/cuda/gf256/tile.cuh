@@ -122,6 +122,17 @@ void run_tile(const Gf256Args& args, const CudaQueue& queue, const Tile& tile) {
               tile, generator_of(args.poly));
 }
 
+template <class Tile>
+void run_fixed(const Gf256Args& args, Queue& queue) {
+  run_tile<std::uint8_t>(args, static_cast<const CudaQueue&>(queue), Tile());
+}
+
+/// The rung of the tiles Tile, all known to the compiler.
+template <class Tile>
+Kernel<Gf256Args> fixed_tile(std::string_view name, std::string_view note) {
+  return {name, note, declines_nothing, gf256_pointer_bytes, run_fixed<Tile>};
+}
+
 /// The tiles that mblas tune tries: "4x64_depth16" has 4 rows and 64 words, 16 along k.
 template <class Word>
 const ConfigList<AnyTile>& tile_configs() {
