@@ -738,7 +738,29 @@ INSTANTIATE_TEST_SUITE_P(Rows, GuardTransposeInplace,
 // ---------------------------------------------------------------------------------------------------
 // GF(2^8)
 
-class GuardGf256 : public Guard {};
+class GuardGf256 : public Guard {
+ protected:
+  /// C = A B, or Z + A B, of which `sums` has A B in rows of `pitch`; false where it failed.
+  bool product(Flush flush, const Input<std::uint8_t>& A, const Input<std::uint8_t>& B,
+               const Values<std::uint8_t>& Z, Index m, Index n, Index k, Index pad, bool accumulate,
+               const std::vector<std::uint8_t>& sums, Index pitch) {
+    Output<std::uint8_t> C(pages_[2], flush, m, n, pad);
+    for (Index i = 0; i < m; ++i)
+      for (Index j = 0; j < n; ++j) {
+        C.want(i, j) = sums[std::size_t(i * pitch + j)];
+        if (accumulate) {
+          C.data()[i * C.ld() + j] = Z.at(i, j);
+          C.want(i, j) ^= Z.at(i, j);
+        }
+      }
+    const cases::Gf256Case description{
+        .m = m, .n = n, .k = k, .lda = A.ld, .ldb = B.ld, .ldc = C.ld(), .accumulate = accumulate};
+    return run(flush, description, C, [&](Context& context) {
+      gf256::gemm(context, m, n, k, A.data, A.ld, B.data, B.ld, C.data(), C.ld(),
+                  {.accumulate = accumulate});
+    });
+  }
+};
 TEST_P(GuardGf256, Small) {
   constexpr Index kMostRows = 20, kMostDepth = 17;
   std::vector<Index> widths = up_to(
@@ -763,29 +785,8 @@ TEST_P(GuardGf256, Small) {
           const auto A = place(pages_[0], flush, X, Op::NoTrans, m, k, pad);
           for (const Index n : widths) {
             const auto B = place(pages_[1], flush, Y, Op::NoTrans, k, n, pad);
-            for (const bool accumulate : {false, true}) {
-              Output<std::uint8_t> C(pages_[2], flush, m, n, pad);
-              for (Index i = 0; i < m; ++i)
-                for (Index j = 0; j < n; ++j) {
-                  C.want(i, j) = sum[std::size_t(i * widths.back() + j)];
-                  if (accumulate) {
-                    C.data()[i * C.ld() + j] = Z.at(i, j);
-                    C.want(i, j) ^= Z.at(i, j);
-                  }
-                }
-              const cases::Gf256Case description{.m = m,
-                                                 .n = n,
-                                                 .k = k,
-                                                 .lda = A.ld,
-                                                 .ldb = B.ld,
-                                                 .ldc = C.ld(),
-                                                 .accumulate = accumulate};
-              if (!run(flush, description, C, [&](Context& context) {
-                    gf256::gemm(context, m, n, k, A.data, A.ld, B.data, B.ld, C.data(), C.ld(),
-                                {.accumulate = accumulate});
-                  }))
-                return;
-            }
+            for (const bool accumulate : {false, true})
+              if (!product(flush, A, B, Z, m, n, k, pad, accumulate, sum, widths.back())) return;
           }
         }
   }
@@ -817,28 +818,8 @@ TEST_P(GuardGf256, Large) {
           const bool accumulate = (pad == 3) == (threads == 1);
           const auto A = place(pages_[0], flush, X, Op::NoTrans, m, k, pad);
           const auto B = place(pages_[1], flush, Y, Op::NoTrans, k, n, pad);
-          Output<std::uint8_t> C(pages_[2], flush, m, n, pad);
-          for (Index i = 0; i < m; ++i)
-            for (Index j = 0; j < n; ++j) {
-              C.want(i, j) = sums[std::size_t(i * n + j)];
-              if (accumulate) {
-                C.data()[i * C.ld() + j] = Z.at(i, j);
-                C.want(i, j) ^= Z.at(i, j);
-              }
-            }
-          const cases::Gf256Case description{.m = m,
-                                             .n = n,
-                                             .k = k,
-                                             .lda = A.ld,
-                                             .ldb = B.ld,
-                                             .ldc = C.ld(),
-                                             .accumulate = accumulate};
           context_->set_num_threads(threads);
-          if (!run(flush, description, C, [&](Context& context) {
-                gf256::gemm(context, m, n, k, A.data, A.ld, B.data, B.ld, C.data(), C.ld(),
-                            {.accumulate = accumulate});
-              }))
-            return;
+          if (!product(flush, A, B, Z, m, n, k, pad, accumulate, sums, n)) return;
         }
   }
 }
