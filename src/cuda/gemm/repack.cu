@@ -72,10 +72,10 @@ DeviceInput repack(const DeviceInput& x, std::int64_t ld, std::uintptr_t bits, c
     transpose::run_best(p, copy.size, bits, queue);
     // Kernels that read whole vectors find zeros at the ends of rows.
     const std::size_t pitch = std::size_t(copy.ld() * copy.size);
-    const std::size_t used = std::size_t(copy.cols * copy.size);
+    const std::size_t used = std::size_t(copy.cols * copy.size), rest = -used % 16;
     const DeviceGuard guard(queue.device().ordinal);
-    if (used < pitch)
-      cuda_check(cudaMemset2DAsync(static_cast<std::byte*>(to) + used, pitch, 0, pitch - used,
+    if (rest > 0)
+      cuda_check(cudaMemset2DAsync(static_cast<std::byte*>(to) + used, pitch, 0, rest,
                                    std::size_t(copy.rows * copy.count), queue.stream()),
                  "cudaMemset2DAsync");
   } else {
