@@ -128,6 +128,7 @@ std::string row_json(const Row& row) {
                         .add("kernel", peer.kernel)
                         .add("ms", peer.ms)
                         .add("raced", peer.raced)
+                        .add("max_error", peer.max_error)
                         .text());
   json.raw("peers", fmt::format("[{}]", fmt::join(peers, ", ")));
   if (!row.launches.empty()) {

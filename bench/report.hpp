@@ -18,6 +18,7 @@ struct Reference {
   std::string backend, kernel;
   double ms = 0;
   bool raced = true;  ///< else it was so slow in a trial that its time is of that
+  double max_error = 0;
 };
 
 /// One kernel on one case.

@@ -212,11 +212,29 @@ const std::vector<Suite>& table() {
            "gemm --type f32 -m 8 -n 8 -k 100000",
            "gemm --type f32 -m 4096 -n 4096 -k 32",
        }},
+      {"emulated",
+       "products of float and double made of narrower types, against native arithmetic",
+       "",
+       20,
+       {
+           "gemm --type f32 -m 256,512,768,1024,1536,2048,3072 -n m -k m",
+           "gemm --type f32 -m 4096,8192,16384 -n m -k m --transA N,T --transB N,T",
+           "gemm --type f32 -m 1025 -n 1027 -k 1029",
+           "gemm --type f32 -m 4095 -n 4097 -k 4093",
+           "gemm --type f32 -m 64,256,8192 -n 4096 -k 128,4096",
+           "gemm --type f32 -m 2048 -n m -k m --data positive,wide",
+           "gemm --type f32 --compute fp16x3 -m 1024:8192:*2 -n m -k m",
+           "gemm --type f32 --compute fp16x3 -m 4096 -n m -k m --transA N,T --transB N,T",
+           "gemm --type f32 --compute fp16x3 -m 4095 -n 4097 -k 4093",
+           "gemm --type f32 --compute fp16x3 -m 2048 -n m -k m --data positive,wide",
+       }},
       {"accuracy",
        "errors against the bound: distributions of operands by length of the sums",
        "",
        20,
        {
+           "gemm --type f32 --compute tf32,bf16x6,fp16x3 -m 64 -n 63 -k 1,16,255,4096,65536 --data "
+           "uniform,positive,wide,integers,special",
            "gemm --type f32,f64 -m 64 -n 63 -k 1,16,255,4096,65536 --data "
            "uniform,positive,wide,integers,special",
            "gemm --type cf32,cf64 -m 48 -n 49 -k 1,255,4096 --data uniform,positive,wide,special "
