@@ -42,8 +42,10 @@ void add_rows(std::vector<Row>& rows) {
   for (Backend* backend : backends()) {
     if (backend->memory() != kMemory) continue;
     std::vector<Types> all = types_of(op_name<Args>);
-    if (std::is_same_v<Args, GemmArgs> && kMemory == Memory::Device)
-      all.push_back({DType::f32, DType::f32, Compute::TF32});
+    if (std::is_same_v<Args, GemmArgs> && kMemory == Memory::Device) {
+      for (const Compute compute : {Compute::TF32, Compute::BF16x6, Compute::FP16x3})
+        all.push_back({DType::f32, DType::f32, compute});
+    }
     for (const Kernel<Args>& kernel : backend->kernels<Args>())
       for (const Types& types : all) {
         rows.push_back({op_name<Args>, backend, kernel.name, kernel.configs,

@@ -55,6 +55,9 @@ constexpr double gamma(double n, double u) {
   return n * u < 1 ? n * u / (1 - n * u) : std::numeric_limits<double>::infinity();
 }
 
+/// Whether a mode's bound has a part that the largest elements of whole rows and columns determine.
+constexpr bool is_normwise(Compute c) { return c == Compute::FP16x3; }
+
 /// Bound on |C − Ĉ| of one element of gemm in Compute::Default or Pedantic, where
 /// `magnitude` = |alpha| (|A||B|) + |beta||C| of that element and `value` = |C|. Complex
 /// arithmetic: 2√2 u in place of u (Higham, lemma 3.5). An output narrower than the accumulator
@@ -64,22 +67,29 @@ constexpr double gamma(double n, double u) {
 /// truncation. BF16x6: γ(k + 4), as the products of the smallest planes are left out and those of
 /// the others are added up.
 ///
+/// FP16x3: operands are kept to 22 bits, or to 2^-38 of the largest of their row of op(A) or column
+/// of op(B): `largest` = |alpha| k max|row of op(A)| max|column of op(B)|, of which that is 2^-37.
+///
 /// With an epilogue, `magnitude` has + |bias|, and `sum` = |alpha op(A) op(B) + beta C + bias|. The
 /// bias is one more term. GELU's slope is at most 1.13; what is computed for it may be off by 8
 /// roundoffs of the sum, or one of a narrower C's. The scale is one more rounding. int8 products
 /// with C of float are exact before they are converted, so that k does not count.
 constexpr double gemm_bound(DType in, DType out, std::int64_t k, double magnitude, double value,
                             Compute compute = Compute::Default, const Epilogue& epilogue = {},
-                            double sum = 0) {
+                            double sum = 0, double largest = 0) {
   const bool scaled_integers = in == DType::i8 && out == DType::f32;
   if (scaled_integers) k = 2;
   const DType acc = scaled_integers ? out : accumulator_of(in);
   double u = unit_roundoff(acc) * (is_complex(acc) ? 2.8284271247461903 : 1.0);
   if (compute == Compute::TF32) u *= 2;
-  const std::int64_t terms =
-      k + (compute == Compute::BF16x6 ? 4 : 2) + (epilogue.bias.per == BiasPer::None ? 0 : 1);
+  const std::int64_t terms = k +
+                             (compute == Compute::BF16x6   ? 4
+                              : compute == Compute::FP16x3 ? 16
+                                                           : 2) +
+                             (epilogue.bias.per == BiasPer::None ? 0 : 1);
   double bound = gamma(double(terms), u) * magnitude;
   if (compute == Compute::TF32) bound += (0x1p-10 + 0x1p-22) * magnitude;
+  if (compute == Compute::FP16x3) bound += 0x1p-37 * largest;
   bound += double(2 * k + 4) * smallest_positive(acc);
   if (epilogue.activation == Activation::Gelu) {
     const double narrow = unit_roundoff(out), own = 8 * unit_roundoff(acc);

@@ -167,6 +167,17 @@ struct Operands<GemmArgs> {
     return p;
   }
 
+  /// The largest of each of `lines` lines along k in all matrices, which run `across` the rows.
+  std::vector<double> largest(const std::vector<double>& x, std::int64_t lines, bool across) const {
+    std::vector<double> most(static_cast<std::size_t>(lines));
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const std::int64_t at = std::int64_t(i), each = lines / args.batch;
+      const std::int64_t line = across ? at / (args.k * each) * each + at % each : at / args.k;
+      most[std::size_t(line)] = std::max(most[std::size_t(line)], x[i]);
+    }
+    return most;
+  }
+
   void compare(Context::Impl& context, Backend& reference) {
     const GemmArgs& g = args;
     const Bytes got = gather(context, g.C, g.batch, g.m, g.n, size_of(g.out));
@@ -191,12 +202,21 @@ struct Operands<GemmArgs> {
       bounding.epilogue.bias = {g.epilogue.bias.per, DType::f64, biases.data()};
     run_on(find_backend("openmp"), bounding);
 
+    const auto rows = is_normwise(g.compute) ? largest(a, g.batch * g.m, is_transposed(g.transA))
+                                             : std::vector<double>();
+    const auto cols = is_normwise(g.compute) ? largest(b, g.batch * g.n, !is_transposed(g.transB))
+                                             : std::vector<double>();
     for (std::int64_t e = 0; e < g.batch * g.m * g.n; ++e) {
       const std::size_t at = std::size_t(e);
+      const double of_both = rows.empty()
+                                 ? 0
+                                 : bounding.alpha.re * double(g.k) * rows[std::size_t(e / g.n)] *
+                                       cols[std::size_t(e / (g.m * g.n) * g.n + e % g.n)];
       const auto x = element(g.out, got, at), y = element(g.out, want, at);
-      const double bound = g.out == DType::i32 ? 0
-                                               : gemm_bound(g.in, g.out, g.k, size[at], std::abs(y),
-                                                            g.compute, g.epilogue, size[at]);
+      const double bound = g.out == DType::i32
+                               ? 0
+                               : gemm_bound(g.in, g.out, g.k, size[at], std::abs(y), g.compute,
+                                            g.epilogue, size[at], of_both);
       if (!agree(g.out, x, y, bound))
         fail(context, g, reference, e / (g.m * g.n), e / g.n % g.m, e % g.n, x, y, bound);
     }

@@ -39,14 +39,16 @@ class CudaBackend final : public cuda::DeviceBackend {
   std::span<const Kernel<GemmArgs>> gemm_kernels() const override {
     namespace g = cuda::gemm;
     static const Kernel<GemmArgs> table[] = {
-        g::tiny_warp(),      g::tiny(),         g::gemv(),    g::thin(),    g::thin_f64(),
+        g::tiny_warp(),      g::tiny(),         g::gemv(),          g::thin(),
+        g::thin_f64(),
 #ifdef MBLAS_HAVE_HOPPER
-        g::tensor_f64_tma(), g::tensor_wgmma(),
+        g::tensor_f64_tma(), g::tensor_wgmma(), g::tensor_bf16x6(), g::tensor_fp16x3(),
 #endif
-        g::tensor_f64(),     g::tensor_mma(),   g::simt(),    g::shared(),  g::column(),
-        g::padded(32),       g::padded(16),     g::padded(8), g::padded(4), g::square(32),
-        g::square(16),       g::square(8),      g::square(4), g::naive(),   g::padded(2),
-        g::square(2),        g::padded(1),      g::square(1)};
+        g::tensor_f64(),     g::tensor_mma(),   g::simt(),          g::shared(),
+        g::column(),         g::padded(32),     g::padded(16),      g::padded(8),
+        g::padded(4),        g::square(32),     g::square(16),      g::square(8),
+        g::square(4),        g::naive(),        g::padded(2),       g::square(2),
+        g::padded(1),        g::square(1)};
     return table;
   }
   FinishPass finish() const override { return cuda::gemm::finish; }

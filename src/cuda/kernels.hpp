@@ -14,6 +14,8 @@ Kernel<GemmArgs> thin_f64();
 Kernel<GemmArgs> tensor_f64_tma();
 Kernel<GemmArgs> tensor_f64();
 Kernel<GemmArgs> tensor_wgmma();
+Kernel<GemmArgs> tensor_bf16x6();
+Kernel<GemmArgs> tensor_fp16x3();
 Kernel<GemmArgs> tensor_mma();
 Kernel<GemmArgs> simt();
 Kernel<GemmArgs> shared();

@@ -124,6 +124,7 @@ class GemmProblem final : public Problem {
       const auto B = view_of<TA>(operands_[1].at(block.b), c_.layout, c_.transB, c_.ldb);
       multiply(A.from(block.i, 0), B.from(0, block.j), block.rows, block.cols, c_.k,
                products.data(), block.cols, 1);
+      if (is_normwise(c_.compute)) find_largest(A, B, block, products);
     }
     const auto C = view_of<TC>(operands_.back().at(block.b), c_.layout, Op::NoTrans, c_.ldc);
     const Expected<W>* product = products.data();
@@ -142,9 +143,24 @@ class GemmProblem final : public Problem {
     }
   }
 
+  void find_largest(const View<TA>& A, const View<TA>& B, const Block& block,
+                    std::vector<Expected<W>>& products) const {
+    std::vector<double> of_rows(std::size_t(block.rows)), of_cols(std::size_t(block.cols));
+    for (std::int64_t p = 0; p < c_.k; ++p) {
+      for (std::int64_t i = 0; i < block.rows; ++i)
+        of_rows[i] = std::max(of_rows[i], double(magnitude(A.at(block.i + i, p))));
+      for (std::int64_t j = 0; j < block.cols; ++j)
+        of_cols[j] = std::max(of_cols[j], double(magnitude(B.at(p, block.j + j))));
+    }
+    for (std::size_t e = 0; e < products.size(); ++e)
+      products[e].largest =
+          double(c_.k) * of_rows[e / of_cols.size()] * of_cols[e % of_cols.size()];
+  }
+
   static Expected<R> scaled(const R& alpha, const Expected<W>& product) {
     if constexpr (std::is_same_v<R, W>) {
-      return {alpha * product.value, magnitude(alpha) * product.magnitude};
+      const double factor = magnitude(alpha);
+      return {alpha * product.value, factor * product.magnitude, factor * product.largest};
     } else {  // exact but for the conversion: int32 wraps
       const auto sum = R(std::int32_t(product.value));
       return {alpha * sum, magnitude(alpha) * magnitude(sum)};
@@ -161,7 +177,7 @@ class GemmProblem final : public Problem {
         for (std::int64_t j = 0; j < block.cols; ++j, ++want, ++sum) {
           const double bound =
               gemm_bound(c_.in, c_.out, c_.k, want->magnitude, magnitude(want->value), c_.compute,
-                         epilogue_of(c_), *sum);
+                         epilogue_of(c_), *sum, want->largest);
           compare(*C.from(block.i + i, block.j + j).data, *want, c_.in, bound, block.b, block.i + i,
                   block.j + j, outcome);
         }

@@ -57,6 +57,7 @@ template <class W>
 struct Expected {
   W value{};
   double magnitude = 0;
+  double largest = 0;  ///< see gemm_bound()
 };
 
 /// op(X) for X in memory: element (i, j) is at data[i * row + j * col], conjugated if so asked.

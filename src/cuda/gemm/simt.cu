@@ -11,6 +11,7 @@
 
 #include "core/config_list.hpp"
 #include "cuda/gemm/repack.cuh"
+#include "cuda/gemm/simt.hpp"
 #include "cuda/gemm/simt_run.cuh"
 #include "cuda/gemm/simt_tiles.hpp"
 #include "cuda/kernels.hpp"
@@ -118,13 +119,12 @@ std::size_t workspace(const GemmArgs& args, const DeviceInfo& device) {
          (c.repack ? std::size_t(shape.loose_a + shape.loose_b) : 0);
 }
 
+/// `free`: of the workspace.
 template <class T>
-void run_as(const GemmArgs& args, const CudaQueue& queue) {
+void run_choice(const simt::Shape& shape, const simt::Choice& c, simt::Problem<T> p,
+                const GemmArgs& args, std::byte* free, const CudaQueue& queue) {
   const int size = size_of(args.in);
-  const simt::Shape shape = shape_of(args, queue.device());
-  const simt::Choice c = choice(args, shape);
   const auto tile = std::size_t(c.tile);
-  simt::Problem<T> p{gemm_problem<T, T>(args, queue, 1, 1)};
   p.whole = c.whole;
   p.slices = c.slices;
   p.cluster = c.cluster;
@@ -133,7 +133,6 @@ void run_as(const GemmArgs& args, const CudaQueue& queue) {
   p.slice_depth = ceil_div(ceil_div(args.k, depth), c.slices) * depth;
   simt::Copy copy_a = copy_of(args.A, args.batch, p.a.row, size);
   simt::Copy copy_b = copy_of(args.B, args.batch, p.b.col, size);
-  std::byte* free = queue.workspace.data() + gemm_pointer_bytes(args, queue.device());
   const auto line_up = [&](DeviceInput& x, std::int64_t& ld, simt::Copy& way, const Input& from,
                            const Repacked& copy) {
     x = repack(x, from.ld, access_bits(from, args.batch, size), copy, free, queue);
@@ -147,6 +146,22 @@ void run_as(const GemmArgs& args, const CudaQueue& queue) {
   TilesOf<T>::kRun[tile](p, copy_a, copy_b, queue);
 }
 
+template <class T>
+void run_as(const GemmArgs& args, const CudaQueue& queue) {
+  const simt::Shape shape = shape_of(args, queue.device());
+  run_choice<T>(shape, choice(args, shape), {gemm_problem<T, T>(args, queue, 1, 1)}, args,
+                queue.workspace.data() + gemm_pointer_bytes(args, queue.device()), queue);
+}
+
+/// For operands as they are: copies of them would be made whether they are needed or not.
+simt::Shape shape_without_copies(const GemmArgs& args, const DeviceInfo& device) {
+  simt::Shape shape = shape_of(args, device);
+  shape.loose_a = shape.loose_b = 0;
+  return shape;
+}
+/// Of another kernel's call, whose configuration is not one of these.
+simt::Choice choice_instead(const simt::Shape& shape) { return choice(GemmArgs{}, shape); }
+
 void run(const GemmArgs& args, Queue& base) {
   const auto& queue = static_cast<const CudaQueue&>(base);
   if (args.in == DType::f32)
@@ -156,6 +171,24 @@ void run(const GemmArgs& args, Queue& base) {
 }
 
 }  // namespace
+
+double simt_microseconds(const GemmArgs& args, const DeviceInfo& device) {
+  constexpr double kCyclesPerMicrosecond = 1700;
+  return choice_instead(shape_of(args, device)).cycles / kCyclesPerMicrosecond;
+}
+
+std::size_t simt_where_bytes(const GemmArgs& args, const DeviceInfo& device) {
+  const simt::Shape shape = shape_without_copies(args, device);
+  return std::size_t(simt::slice_bytes(shape, choice_instead(shape)));
+}
+
+void run_simt_where(const unsigned* where, const GemmProblem<float>& p, const GemmArgs& args,
+                    std::byte* workspace, const CudaQueue& queue) {
+  const simt::Shape shape = shape_without_copies(args, queue.device());
+  simt::Problem<float> problem{p};
+  problem.where = where;
+  run_choice<float>(shape, choice_instead(shape), problem, args, workspace, queue);
+}
 
 Kernel<GemmArgs> simt() {
   return {"simt",

@@ -201,6 +201,7 @@ struct Problem : GemmProblem<Acc> {
   void* sums = nullptr;    ///< else their sums, tile by tile and slice by slice
   int group = 8;           ///< rows of tiles that are walked together, column by column
   bool vectors_c = false;  ///< rows of C may be accessed 16 bytes at a time
+  const unsigned* where = nullptr;  ///< on the device: nothing is done where that is 0
 
   /// Blocks that compute something.
   __host__ __device__ std::int64_t blocks() const {
@@ -375,6 +376,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   static_assert(kDepth % 2 == 0, "the last depth of a step fetches into the first's registers");
   extern __shared__ __align__(128) unsigned char shared[];
 
+  if (p.where && *p.where == 0) return;
   const int thread = int(threadIdx.x);
   const Share<S, T> share(thread);
 
@@ -546,6 +548,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
 template <class S, class T>
 __global__ void __launch_bounds__(S::kThreads) sum_kernel(const __grid_constant__ Problem<T> p) {
   constexpr int kAcross = S::kTileN / kVector<T>, kVectors = S::kTileM * kAcross;
+  if (p.where && *p.where == 0) return;
   const std::int64_t count = (p.tiles.count() - p.whole) * kVectors;
   for (std::int64_t w = blockIdx.x * std::int64_t(S::kThreads) + threadIdx.x; w < count;
        w += gridDim.x * std::int64_t(S::kThreads)) {

@@ -4,17 +4,21 @@
 // tile of A and of B, by the copy engine; two warpgroups of consumers multiply out of it by wgmma
 // and keep their sums in registers. Barriers say which stages are full and which are empty. In
 // cooperation the consumers each have half of a tile's rows; alternating, each has tiles of its
-// own, and one multiplies while the other one stores. The two blocks of a cluster compute tiles one
-// below the other and copy half of the columns' panel each, for both. Tiles that would leave a
-// round incomplete are cut along k; their sums go to the workspace and are added up by a second
-// kernel in a fixed order.
+// own, and one multiplies while the other one stores. Of operands in planes, a step along k takes
+// several stages, out of which slots.cuh makes its products. The two blocks of a cluster compute
+// tiles one below the other and copy half of the columns' panel each, for both. Tiles that would
+// leave a round incomplete are cut along k; their sums go to the workspace and are added up by a
+// second kernel in a fixed order.
 //
 // Limit: the tensor cores, 2,048 multiply-adds of 16 bits a clock and multiprocessor, and the power
 // that they draw: 128 bytes of k of a tile of 128×256 take 1,024 clocks, for which 48 KiB come from
 // the second-level cache, 32 in a cluster. docs/BENCHMARKING.md has what is reached.
 #pragma once
 
+#include <utility>
+
 #include "cuda/gemm/hopper/results.cuh"
+#include "cuda/gemm/hopper/slots.cuh"
 
 namespace mblas::cuda::gemm::hopper {
 
@@ -30,6 +34,15 @@ struct Ring {
   }
 };
 
+/// f<0>() … f<kCount - 1>().
+template <int kCount, class F>
+__device__ void for_each_number(F&& f) {
+  [&]<int... kNumbers>(std::integer_sequence<int, kNumbers...>) {
+    (f.template operator()<kNumbers>(), ...);
+  }
+  (std::make_integer_sequence<int, kCount>{});
+}
+
 template <int kStages>
 struct Barriers {
   unsigned base;
@@ -41,59 +54,84 @@ struct Barriers {
 template <class T, class In, bool kAAlongK, bool kBAlongK>
 __device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::kStages> barriers,
                         unsigned rank) {
-  constexpr int kElements = kDepthBytes / kBytesOf<In>;
+  constexpr int kElements = kDepthBytes / kBytesOf<In>, kPlanes = kPlanesOf<In>;
   const Schedule& s = p.schedule;
   const bool pair = s.cluster == 2;
   Ring<T::kStages> ring;
   for (unsigned index = blockIdx.x / s.cluster; index < s.items; index += gridDim.x / s.cluster) {
     const Schedule::Item item = s[index];
     const int row0 = (item.row * int(s.cluster) + int(rank)) * T::kRows, col0 = item.col * T::kCols;
-    const int batch_a = p.shared_a ? 0 : item.batch, batch_b = p.shared_b ? 0 : item.batch;
+    const int batch_a = p.shared_a ? 0 : item.batch * kPlanes;
+    const int batch_b = p.shared_b ? 0 : item.batch * kPlanes;
 #pragma unroll 1
-    for (int step = item.begin; step < item.end; ++step, ring.advance()) {
-      const unsigned a = stages + ring.stage * T::kStageBytes, b = a + T::kBytesA;
-      const Barrier full = barriers.full(ring.stage);
+    for (int step = item.begin; step < item.end; ++step) {
       const int k = step * kElements;
-      barriers.empty(ring.stage).wait(ring.parity ^ 1);
-      full.arrive_expecting(T::kStageBytes);
-      if constexpr (kAAlongK) {
-        load_box(a, p.map_a, k, row0, batch_a, full);
-      } else {
+#pragma unroll 1
+      for (int slot = 0; slot < kPlanes; ++slot, ring.advance()) {
+        const unsigned a = stages + ring.stage * T::kStageBytes, b = a + T::kBytesA;
+        const Barrier full = barriers.full(ring.stage);
+        const int matrix_a = batch_a + plane_of_a<kPlanes>(slot);
+        const int matrix_b = batch_b + plane_of_b<kPlanes>(slot);
+        barriers.empty(ring.stage).wait(ring.parity ^ 1);
+        full.arrive_expecting(T::kStageBytes);
+        if constexpr (kAAlongK) {
+          load_box(a, p.map_a, k, row0, matrix_a, full);
+        } else {
 #pragma unroll
-        for (int c = 0; c < T::kRows / kElements; ++c)
-          load_box(a + c * kBoxBytes, p.map_a, row0 + c * kElements, k, batch_a, full);
-      }
-      // Of B, each block of a pair copies half, to both.
-      if constexpr (kBAlongK) {
-        if (pair)
-          load_box_to(3, b + rank * (T::kBytesB / 2), p.map_b, k, col0 + int(rank) * T::kCols / 2,
-                      batch_b, full);
-        else
-          load_box(b, p.map_b, k, col0, batch_b, full);
-      } else {
-        constexpr int kChunks = T::kCols / kElements;
+          for (int c = 0; c < T::kRows / kElements; ++c)
+            load_box(a + c * kBoxBytes, p.map_a, row0 + c * kElements, k, matrix_a, full);
+        }
+        // Of B, each block of a pair copies half, to both.
+        if constexpr (kBAlongK) {
+          if (pair)
+            load_box_to(3, b + rank * (T::kBytesB / 2), p.map_b, k, col0 + int(rank) * T::kCols / 2,
+                        matrix_b, full);
+          else
+            load_box(b, p.map_b, k, col0, matrix_b, full);
+        } else {
+          constexpr int kChunks = T::kCols / kElements;
 #pragma unroll
-        for (int c = 0; c < kChunks; ++c) {
-          if (!pair)
-            load_box(b + c * kBoxBytes, p.map_b, col0 + c * kElements, k, batch_b, full);
-          else if (c / ((kChunks + 1) / 2) == int(rank))
-            load_box_to(3, b + c * kBoxBytes, p.map_b, col0 + c * kElements, k, batch_b, full);
+          for (int c = 0; c < kChunks; ++c) {
+            if (!pair)
+              load_box(b + c * kBoxBytes, p.map_b, col0 + c * kElements, k, matrix_b, full);
+            else if (c / ((kChunks + 1) / 2) == int(rank))
+              load_box_to(3, b + c * kBoxBytes, p.map_b, col0 + c * kElements, k, matrix_b, full);
+          }
         }
       }
     }
   }
 }
 
+/// The products of a consumer's rows of a panel of A with one of B, which lie at `a` and `b`: added
+/// to d or, unless kAdd, in place of it.
+template <class T, class In, bool kAAlongK, bool kBAlongK, bool kAdd>
+__device__ void multiply_panels(Sums<T, Sum<In>>& d, unsigned a, unsigned b) {
+  // Steps of 32 bytes along k: within the rows of 128 bytes, or 16 rows on.
+  constexpr unsigned kStepA = kAAlongK ? 32 : 16 * 128, kStepB = kBAlongK ? 32 : 16 * 128;
+  for_each_number<4 * T::kBlocks>([&]<int kNumber>() {
+    constexpr int l = kNumber / T::kBlocks, i = kNumber % T::kBlocks;
+    multiply<Element<In>, kAAlongK, kBAlongK, T::kCols, kAdd || (l > 0)>(
+        d[i], descriptor(a + unsigned(i) * kBoxBytes + unsigned(l) * kStepA, kBoxBytes),
+        descriptor(b + unsigned(l) * kStepB, kBoxBytes));
+  });
+}
+
 template <class T, class In, bool kAAlongK, bool kBAlongK>
 __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::kStages> barriers,
                         unsigned rank, const Consumer& self) {
   constexpr int kPerRound = T::kAlternating ? kConsumers : 1;
-  // Steps of 32 bytes along k: within the rows of 128 bytes, or 16 rows on.
-  constexpr unsigned kStepA = kAAlongK ? 32 : 16 * 128, kStepB = kBAlongK ? 32 : 16 * 128;
+  constexpr int kSlots = kPlanesOf<In>;  // stages of a step along k
+  static_assert(kSlots <= T::kStages);
   const Schedule& s = p.schedule;
   const unsigned clusters = gridDim.x / s.cluster, first = blockIdx.x / s.cluster;
   const int lane = self.thread % 32, share = T::kAlternating ? 0 : self.number;
   Ring<T::kStages> ring;
+  // Of the consumer's rows: along k, rows of 128 bytes; else boxes of 64.
+  const auto panel_a = [&](unsigned stage) {
+    return stages + stage * T::kStageBytes + unsigned(share) * T::kRowsEach * kDepthBytes;
+  };
+  const auto panel_b = [&](unsigned stage) { return stages + stage * T::kStageBytes + T::kBytesA; };
   const auto release = [&](unsigned stage) {
     if (lane < int(s.cluster)) barriers.empty(stage).arrive_at(unsigned(lane));
   };
@@ -109,49 +147,110 @@ __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
   for (unsigned round = 0; round < rounds; ++round) {
     const bool has = index(round, which) < s.items;
     if constexpr (T::kAlternating) {
-      if (self.number == 1) ring.advance(unsigned(s.steps_of(index(round, 0))));
+      if (self.number == 1) ring.advance(unsigned(s.steps_of(index(round, 0)) * kSlots));
       if (round > 0 || self.number > 0) sync_named(kTurn + self.number, 2 * kWarpgroup);
     }
-    Sum<In> d[T::kBlocks][T::kCols / 2] = {};
+    Sums<T, Sum<In>> sums = {};
+    const int steps = !has          ? 0
+                      : kSlots == 1 ? item.end - item.begin
+                                    : s.steps_of(index(round, which));
     unsigned before = 0;
-    const int steps = has ? item.end - item.begin : 0;
+    if constexpr (kSlots == 1) {
 #pragma unroll 1
-    for (int step = 0; step < steps; ++step, ring.advance()) {
-      barriers.full(ring.stage).wait(ring.parity);
-      // A consumer's rows: along k, rows of 128 bytes; else boxes of 64.
-      const unsigned b = stages + ring.stage * T::kStageBytes + T::kBytesA;
-      const unsigned a = b - T::kBytesA + unsigned(share) * T::kRowsEach * kDepthBytes;
-      begin_products();
+      for (int step = 0; step < steps; ++step, ring.advance()) {
+        barriers.full(ring.stage).wait(ring.parity);
+        begin_products();
+        multiply_panels<T, In, kAAlongK, kBAlongK, true>(sums, panel_a(ring.stage),
+                                                         panel_b(ring.stage));
+        commit_products();
+        wait_products<1>();
+        if (step > 0) release(before);
+        before = ring.stage;
+      }
+    } else {
+      // The tensor cores add with truncation: what they add up in a few steps goes to sums that are
+      // rounded.
+      Sums<T, Sum<In>> d = {};
+      constexpr int kProducts = int(sizeof(kProductsOf<kSlots>) / sizeof(SlotProduct));
+      constexpr SlotProduct kLast = kProductsOf<kSlots>[kProducts - 1];
+      constexpr int kSteps = kStepsOfSlots<kSlots>;
+      static_assert(kSteps * kSlots <= T::kStages);
+      const auto some_steps = [&]<int kCount>() {
+        unsigned stage[kCount][kSlots];
+        for_each_number<kCount>([&]<int kStep>() {
+          for_each_number<kProducts>([&]<int kNumber>() {
+            constexpr SlotProduct product = kProductsOf<kSlots>[kNumber];
+            static_assert(kNumber >= kSlots || (product.a == kNumber && product.b == kNumber));
+            if constexpr (kNumber < kSlots) {
+              barriers.full(ring.stage).wait(ring.parity);
+              stage[kStep][kNumber] = ring.stage;
+              ring.advance();
+              begin_products();
+            }
+            if constexpr (kNumber == kProducts - 1 && kStep == kCount - 1) commit_products();
+            multiply_panels<T, In, kAAlongK, kBAlongK, (kStep + kNumber > 0)>(
+                d, panel_a(stage[kStep][product.a]), panel_b(stage[kStep][product.b]));
+          });
+          commit_products();
+        });
+        // Groups: those of the steps before the last, all of the last one's but the last, that.
+        for_each_number<kCount>([&]<int kStep>() {
+          wait_products<kCount - kStep>();
+          for_each_number<kSlots>([&]<int kSlot>() {
+            if (kStep < kCount - 1 || (kSlot != kLast.a && kSlot != kLast.b))
+              release(stage[kStep][kSlot]);
+          });
+        });
+        wait_products<0>();
+        release(stage[kCount - 1][kLast.a]);
+        release(stage[kCount - 1][kLast.b]);
 #pragma unroll
-      for (int l = 0; l < 4; ++l)
+        for (int i = 0; i < T::kBlocks; ++i) {
+          pin(d[i]);
 #pragma unroll
-        for (int i = 0; i < T::kBlocks; ++i)
-          multiply<In, kAAlongK, kBAlongK, T::kCols>(
-              d[i], descriptor(a + unsigned(i) * kBoxBytes + unsigned(l) * kStepA, kBoxBytes),
-              descriptor(b + unsigned(l) * kStepB, kBoxBytes));
-      commit_products();
-      wait_products<1>();
-      if (step > 0) release(before);
-      before = ring.stage;
+          for (int e = 0; e < T::kCols / 2; ++e) sums[i][e] += d[i][e];
+        }
+      };
+      int left = steps;
+#pragma unroll 1
+      for (; left >= kSteps; left -= kSteps) some_steps.template operator()<kSteps>();
+      if constexpr (kSteps > 1)
+        if (left > 0) some_steps.template operator()<1>();
     }
     if constexpr (T::kAlternating) {
       if (self.number == 0 || round + 1 < rounds)
         arrive_named(kTurn + 1 - self.number, 2 * kWarpgroup);
     }
-    // While the last products are in work, as divisions take their time.
-    const Schedule::Item next = s[index(round + 1, which)];
-    wait_products<0>();
+    // While the last products are in work, as divisions take their time. Two sets of sums leave no
+    // registers to keep an item in.
+    const Schedule::Item next = kSlots == 1 ? s[index(round + 1, which)] : item;
+    if constexpr (kSlots == 1) {
+      wait_products<0>();
 #pragma unroll
-    for (int i = 0; i < T::kBlocks; ++i) pin(d[i]);
-    if (steps > 0) release(before);
+      for (int i = 0; i < T::kBlocks; ++i) pin(sums[i]);
+      if (steps > 0) release(before);
+    }
     if constexpr (T::kAlternating) {
       if (self.number == 0 && index(round, 1) < s.items)
-        ring.advance(unsigned(s.steps_of(index(round, 1))));
+        ring.advance(unsigned(s.steps_of(index(round, 1)) * kSlots));
     }
-    if (has) finish<In, T>(p, self, item, rank, d);
+    if (has) finish<In, T>(p, self, kSlots == 1 ? item : s[index(round, which)], rank, sums);
     item = next;
   }
   if (self.thread == 0) wait_stores_read<0>();  // before shared memory is somebody else's
+}
+
+/// Of planes, as those found that made them: on all threads.
+template <class Acc>
+__device__ Ranges ranges_of_operands(const Problem<Acc>& p) {
+  __shared__ Ranges shared[kThreads / 32];
+  Ranges all;
+  for (int i = int(threadIdx.x); i < p.range_count; i += kThreads) {
+    const Ranges x = p.ranges[i];
+    all.a.add(x.a);
+    all.b.add(x.b);
+  }
+  return reduce<kThreads>(all, shared);
 }
 
 template <class T, class In, bool kAAlongK, bool kBAlongK>
@@ -178,6 +277,11 @@ __global__ void __launch_bounds__(kThreads, 1)
   sync_cluster();
   let_next_kernel_begin();
   wait_for_earlier_kernels();
+  if constexpr (kPlanesOf < In >> 1) {
+    const bool serves = suits_planes<In>(ranges_of_operands(p), p.k);
+    if (blockIdx.x == 0 && threadIdx.x == 0) *p.left = !serves;
+    if (!serves) return;
+  }
   if (threadIdx.x < kWarpgroup) {
     leave_registers<40>();
     if (threadIdx.x == 0) produce<T, In, kAAlongK, kBAlongK>(p, stages, barriers, rank);

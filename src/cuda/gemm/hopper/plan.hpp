@@ -25,16 +25,32 @@ inline constexpr TileInfo kTiles[] = {
     {64, 128, true, 0.28, 0.20, 0.4},
 };
 
+/// For floats in planes: a step along k is all their products.
+inline constexpr TileInfo kBf16x3Tiles[] = {
+    {128, 192, false, 3.15, 2.75, 1.5},
+    {128, 128, false, 1.92, 1.6, 1.0},
+    {64, 128, true, 1.14, 0.9, 0.5},
+};
+inline constexpr TileInfo kF16x2Tiles[] = {
+    {128, 192, false, 1.86, 1.6, 2.0},
+    {128, 128, false, 1.17, 0.95, 1.4},
+    {64, 128, true, 0.65, 0.55, 0.7},
+};
+
 /// What can be chosen freely.
 struct Config {
   int tile, cluster, slices;
 };
 
 struct Shape {
+  const TileInfo* tiles;
+  int tile_count;
   std::int64_t m, n, batch;
   std::int64_t steps;  ///< of 128 bytes along k
   int processors;
   double workspace_bytes;  ///< that slices may take
+  bool boxes;              ///< that results go out as, while the next tile is computed
+  bool loose_a, loose_b;   ///< rows do not start at lines of the cache: a box is in two of each
   bool operator==(const Shape&) const = default;
 };
 
@@ -58,10 +74,12 @@ struct Cost {
   static constexpr double kSecondKernel = 2.8;  // that adds up slices
   static constexpr double kSlice = 0.03;        // of them, each
   static constexpr double kBytes = 3.3e6;       // of sums a microsecond, written and read
+  static constexpr double kStepBytes = 87e3;  // of lines that all blocks fetch, a microsecond each
+  static constexpr double kByThreads = 2.5;   // times as long results take as in boxes
 };
 
 inline Plan plan_of(const Shape& x, const Config& c) {
-  const TileInfo& t = kTiles[c.tile];
+  const TileInfo& t = x.tiles[c.tile];
   const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   Plan p;
   p.tile = c.tile;
@@ -76,17 +94,22 @@ inline Plan plan_of(const Shape& x, const Config& c) {
   const double cut = double(all - p.whole);
   p.sum_bytes = cut * p.slices * c.cluster * t.rows * t.cols * 4;
 
+  // The blocks of a cluster share what they fetch of B.
+  const double lines =
+      double(t.rows * (x.loose_a ? 2 : 1)) + double(t.cols * (x.loose_b ? 2 : 1)) / c.cluster;
+  const double step = std::max(t.step, lines * 128 / Cost::kStepBytes);
   const auto round = [&](double blocks, double steps) {
     const double busy = std::min(blocks / double(at_once), 1.0);
-    return steps * (t.alone + (t.step - t.alone) * busy);
+    return steps * (t.alone + (step - t.alone) * busy);
   };
   const double whole = double(p.whole), items = cut * p.slices;
   const double rounds = std::ceil(whole / double(at_once));
   const double rounds_cut = std::ceil(items / double(at_once));
   // Consumers that alternate hide the writing of all results but the last.
-  p.microseconds = Cost::kStart + t.finish + rounds * round(whole, double(x.steps)) +
+  const double finish = t.finish * (x.boxes ? 1 : Cost::kByThreads);
+  p.microseconds = Cost::kStart + finish + rounds * round(whole, double(x.steps)) +
                    rounds_cut * round(items, p.slice_steps) +
-                   (t.alternating ? 0 : (rounds + rounds_cut - 1) * t.finish);
+                   (t.alternating ? 0 : (rounds + rounds_cut - 1) * finish);
   if (p.slices > 1)
     p.microseconds +=
         Cost::kSecondKernel + Cost::kSlice * p.slices + 2 * p.sum_bytes / Cost::kBytes;
@@ -95,8 +118,8 @@ inline Plan plan_of(const Shape& x, const Config& c) {
 
 /// f(config) for every tile, cluster and number of slices, in the order of their numbers.
 template <class F>
-constexpr void for_each_config(F&& f) {
-  for (int tile = 0; tile < int(std::size(kTiles)); ++tile)
+constexpr void for_each_config(int tiles, F&& f) {
+  for (int tile = 0; tile < tiles; ++tile)
     for (const int cluster : {1, 2})
       for (const int slices : {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64})
         f(Config{tile, cluster, slices});
@@ -115,7 +138,7 @@ inline bool fits(const Shape& x, const Config& c, const Plan& p) {
 /// The fastest plan by the estimate; with infinitely many where there is none.
 inline Plan choose(const Shape& x) {
   Plan best;
-  for_each_config([&](const Config& c) {
+  for_each_config(x.tile_count, [&](const Config& c) {
     if (!cuts(x, c)) return;
     const Plan p = plan_of(x, c);
     if (fits(x, c, p) && p.microseconds < best.microseconds) best = p;

@@ -1,8 +1,10 @@
 // A product as the engine is given it.
 #pragma once
 
+#include "cuda/gemm/finish.cuh"
 #include "cuda/gemm/gemm.cuh"
 #include "cuda/gemm/hopper/copy.cuh"
+#include "cuda/gemm/hopper/planes.cuh"
 #include "cuda/gemm/hopper/product.cuh"
 #include "cuda/gemm/hopper/schedule.cuh"
 
@@ -46,8 +48,26 @@ struct Problem : GemmProblem<Acc> {
   bool wide;                ///< C is of 32 bits
   Way way;
   Acc* sums;  ///< of slices
+  /// Of planes only: the magnitudes of the operands, and where to say whether the product is left
+  /// to another kernel.
+  const Ranges* ranges;
+  int range_count;
+  unsigned* left;
+  /// Of scaled planes: see SplitOperand.
+  const unsigned *most_a, *most_b;
+  /// There is an epilogue, or a C of float from int8: then alpha and beta are these.
+  bool finishes = false;
+  float real_alpha, real_beta;
+  Finish<float> finish;
 };
 
+/// Whether C may be of the operands' 16 bits.
+template <class In>
+inline constexpr bool kNarrow = kBytesOf<In> == 2 && kPlanesOf<In> == 1;
+/// Whether the engine computes epilogues. Of planes it does not: the kernel that what does not suit
+/// them is left to does not either.
+template <class In>
+inline constexpr bool kFinishes = kPlanesOf<In> == 1;
 /// C's type where it is of 32 bits: what products are added up in, or the integers.
 template <class In>
 using WideOut = std::conditional_t<std::is_same_v<In, std::int8_t>, std::int32_t, float>;

@@ -10,15 +10,30 @@ namespace mblas::cuda::gemm::hopper {
 
 /// float as the tensor cores take it: the first 19 bits.
 struct Tf32 {};
+/// float as a sum of `kCount` matrices of T: planes.cuh.
+template <class T, int kCount>
+struct Planes {};
 template <class In>
-struct SumOf : AccumulatorOf<In> {};
+inline constexpr int kPlanesOf = 1;
+template <class T, int kCount>
+inline constexpr int kPlanesOf<Planes<T, kCount>> = kCount;
+
+template <class In>
+struct ElementOf : std::type_identity<In> {};
+template <class T, int kCount>
+struct ElementOf<Planes<T, kCount>> : std::type_identity<T> {};
+/// What the tensor cores multiply.
+template <class In>
+using Element = typename ElementOf<In>::type;
+template <class In>
+struct SumOf : AccumulatorOf<Element<In>> {};
 template <>
 struct SumOf<Tf32> : std::type_identity<float> {};
 /// What products of In are added up in.
 template <class In>
 using Sum = typename SumOf<In>::type;
 template <class In>
-inline constexpr int kBytesOf = int(sizeof(In));
+inline constexpr int kBytesOf = int(sizeof(Element<In>));
 template <>
 inline constexpr int kBytesOf<Tf32> = 4;
 
@@ -88,40 +103,40 @@ __device__ void pin(T (&d)[kCount]) {
 #define MBLAS_OF_256(c, i) MBLAS_OF_128(c, i), MBLAS_OF_128(c, i + 64)
 #define MBLAS_FLOAT(x) "+f"(x)
 #define MBLAS_INT(x) "+r"(x)
-/// `p` is the number of the operand after the sums; the operands a and b follow, then `...`.
-#define MBLAS_PRODUCT(n, shape, p0, p1, scales, kind, ...)                                     \
-  asm volatile("{\n.reg .pred add;\nsetp.eq.b32 add, 0, 0;\n"                                 \
+/// p0 is the number of the operand after the sums; the operands a, b and kAdd follow, then `...`.
+#define MBLAS_PRODUCT(n, shape, p0, p1, p2, scales, kind, ...)                                 \
+  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %" p2 ", 0;\n"                           \
                "wgmma.mma_async.sync.aligned.m64n" #n shape " {" MBLAS_SUMS_##n "}, %" p0 ", %" p1   \
                ", add" scales ";\n}"                                                               \
                : MBLAS_OF_##n(kind, 0)                                                             \
-               : "l"(a), "l"(b) __VA_OPT__(, ) __VA_ARGS__)
-#define MBLAS_PRODUCTS(n, p0, p1, p2, p3)                                                      \
+               : "l"(a), "l"(b), "n"(int(kAdd)) __VA_OPT__(, ) __VA_ARGS__)
+#define MBLAS_PRODUCTS(n, p0, p1, p2, p3, p4)                                                      \
   if constexpr (std::is_same_v<In, __half>)                                                        \
-    MBLAS_PRODUCT(n, "k16.f32.f16.f16", p0, p1, ", 1, 1, %" p2 ", %" p3, MBLAS_FLOAT,          \
+    MBLAS_PRODUCT(n, "k16.f32.f16.f16", p0, p1, p2, ", 1, 1, %" p3 ", %" p4, MBLAS_FLOAT,          \
                   "n"(int(!kAAlongK)), "n"(int(!kBAlongK)));                                       \
   else if constexpr (std::is_same_v<In, __nv_bfloat16>)                                            \
-    MBLAS_PRODUCT(n, "k16.f32.bf16.bf16", p0, p1, ", 1, 1, %" p2 ", %" p3, MBLAS_FLOAT,        \
+    MBLAS_PRODUCT(n, "k16.f32.bf16.bf16", p0, p1, p2, ", 1, 1, %" p3 ", %" p4, MBLAS_FLOAT,        \
                   "n"(int(!kAAlongK)), "n"(int(!kBAlongK)));                                       \
   else if constexpr (std::is_same_v<In, Tf32>)                                                     \
-    MBLAS_PRODUCT(n, "k8.f32.tf32.tf32", p0, p1, ", 1, 1", MBLAS_FLOAT);                       \
+    MBLAS_PRODUCT(n, "k8.f32.tf32.tf32", p0, p1, p2, ", 1, 1", MBLAS_FLOAT);                       \
   else                                                                                             \
-    MBLAS_PRODUCT(n, "k32.s32.s8.s8", p0, p1, "", MBLAS_INT)
+    MBLAS_PRODUCT(n, "k32.s32.s8.s8", p0, p1, p2, "", MBLAS_INT)
 
-/// d += a b: 64 rows by kN columns, thread t of the warpgroup holding row
+/// d += a b or, unless kAdd, d = a b: 64 rows by kN columns, thread t of the warpgroup holding row
 /// t / 32 * 16 + t % 32 / 4 (and, in the second half of four sums, 8 below) of columns 8 j + t % 4 * 2
 /// and one more, j by j. kAAlongK, kBAlongK: rows of 128 bytes run along k.
-template <class In, bool kAAlongK, bool kBAlongK, int kN>
+template <class In, bool kAAlongK, bool kBAlongK, int kN, bool kAdd = true>
 __device__ void multiply(Sum<In> (&d)[kN / 2], std::uint64_t a, std::uint64_t b) {
   static_assert(kN == 64 || kN == 128 || kN == 192 || kN == 256);
   static_assert(kBytesOf<In> == 2 || (kAAlongK && kBAlongK), "k innermost");
   if constexpr (kN == 64) {
-    MBLAS_PRODUCTS(64, "32", "33", "34", "35");
+    MBLAS_PRODUCTS(64, "32", "33", "34", "35", "36");
   } else if constexpr (kN == 128) {
-    MBLAS_PRODUCTS(128, "64", "65", "66", "67");
+    MBLAS_PRODUCTS(128, "64", "65", "66", "67", "68");
   } else if constexpr (kN == 192) {
-    MBLAS_PRODUCTS(192, "96", "97", "98", "99");
+    MBLAS_PRODUCTS(192, "96", "97", "98", "99", "100");
   } else {
-    MBLAS_PRODUCTS(256, "128", "129", "130", "131");
+    MBLAS_PRODUCTS(256, "128", "129", "130", "131", "132");
   }
 }
 #undef MBLAS_SUMS_64

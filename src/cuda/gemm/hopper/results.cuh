@@ -31,8 +31,97 @@ __device__ inline unsigned swizzled(int row, int at) {
 template <class T, class Acc>
 using Sums = Acc[T::kBlocks][T::kCols / 2];
 
+/// How row `row` of op(A) of a product in scaled planes was scaled, and column `col` of op(B).
+template <class Acc>
+__device__ int scaling_of_row(const Problem<Acc>& p, int batch, std::int64_t row) {
+  return row < p.m ? scaling_of(p.most_a[(p.shared_a ? 0 : batch * p.m) + row]) : 0;
+}
+template <class Acc>
+__device__ int scaling_of_col(const Problem<Acc>& p, int batch, std::int64_t col) {
+  return col < p.n ? scaling_of(p.most_b[(p.shared_b ? 0 : batch * p.n) + col]) : 0;
+}
+
+/// The sums of scaled planes as those of the operands; `row0`, `col0`: of the consumer's rows.
+template <class T, class Acc>
+__device__ void undo_scaling(const Problem<Acc>& p, const Consumer& self, Sums<T, Acc>& d,
+                             std::int64_t row0, std::int64_t col0, int batch) {
+  int of_rows[T::kBlocks][2];
+#pragma unroll
+  for (int i = 0; i < T::kBlocks * 2; ++i)
+    of_rows[i / 2][i % 2] = scaling_of_row(p, batch, row0 + self.row() + i / 2 * 64 + i % 2 * 8);
+#pragma unroll
+  for (int j = 0; j < T::kCols / 8; ++j)
+#pragma unroll
+    for (int c = 0; c < 2; ++c) {
+      const int of_col = scaling_of_col(p, batch, col0 + j * 8 + self.col() + c);
+#pragma unroll
+      for (int i = 0; i < T::kBlocks * 2; ++i) {
+        Acc& sum = d[i / 2][j * 4 + i % 2 * 2 + c];
+        sum = times_power_of_2(sum, -of_rows[i / 2][i % 2] - of_col);
+      }
+    }
+}
+
+/// A sum as epilogues compute with it.
+__device__ inline float real(float sum) { return sum; }
+__device__ inline float real(std::uint32_t sum) { return float(std::int32_t(sum)); }
+
+/// The number of the bias that element (row, col) of C is given; 0 outside of C.
+template <class Out, class Acc>
+__device__ float bias_of(const Problem<Acc>& p, std::int64_t row, std::int64_t col) {
+  const bool by_row = p.finish.per == BiasPer::Row;
+  const std::int64_t i = by_row ? row : col;
+  return i < (by_row ? p.m : p.n) ? bias_at<Out>(p.finish, i) : 0;
+}
+
+/// The epilogue of the sums that a thread has of a box whose first element is (row, col): pairs of
+/// neighbours, by turns of one row and of that 8 below it.
+template <class Out, int kSums, class Acc>
+__device__ void finish_box(const Problem<Acc>& p, const Acc* sums, float (&x)[kSums],
+                           std::int64_t row, std::int64_t col) {
+  const Finish<float>& f = p.finish;
+#pragma unroll
+  for (int e = 0; e < kSums; ++e) x[e] = p.real_alpha * real(sums[e]);
+  if (f.per == BiasPer::Row) {
+    const float upper = bias_of<Out>(p, row, col), lower = bias_of<Out>(p, row + 8, col);
+#pragma unroll
+    for (int e = 0; e < kSums; ++e) x[e] += e / 2 % 2 ? lower : upper;
+  } else if (f.per == BiasPer::Column) {
+#pragma unroll
+    for (int e = 0; e < kSums; e += 4) {
+      const float first = bias_of<Out>(p, row, col + e * 2);
+      const float second = bias_of<Out>(p, row, col + e * 2 + 1);
+      x[e] += first;
+      x[e + 1] += second;
+      x[e + 2] += first;
+      x[e + 3] += second;
+    }
+  }
+  if (f.activation == Activation::Relu) {
+#pragma unroll
+    for (int e = 0; e < kSums; ++e) x[e] = activated(Activation::Relu, x[e]);
+  } else if (f.activation == Activation::Gelu) {
+#pragma unroll
+    for (int e = 0; e < kSums; ++e) x[e] = activated(Activation::Gelu, x[e]);
+  }
+#pragma unroll
+  for (int e = 0; e < kSums; ++e) x[e] *= f.scale;
+}
+
+/// Element (row, col) of C, at `c`, from its sum.
+template <bool kFinish, class Out, class Acc>
+__device__ void put(const Problem<Acc>& p, Acc sum, Out* c, std::int64_t row, std::int64_t col) {
+  if constexpr (kFinish) {
+    float x = p.real_alpha * real(sum);
+    if (p.read_c) x += p.real_beta * widen(*c);
+    *c = narrow<Out>(finished<Out>(p.finish, x, row, col));
+  } else {
+    store(p, sum, c);
+  }
+}
+
 /// The sums, from (row0, col0) of matrix `batch` of C on, go to C as boxes. beta is 0.
-template <class T, class Out, class Acc>
+template <class T, class Out, bool kFinish, class Acc>
 __device__ void write_boxes(const Problem<Acc>& p, const Consumer& self, const Sums<T, Acc>& d,
                             std::int64_t row0, std::int64_t col0, int batch) {
   constexpr int kBoxCols = 128 / int(sizeof(Out)), kSums = kBoxCols / 2;
@@ -41,11 +130,19 @@ __device__ void write_boxes(const Problem<Acc>& p, const Consumer& self, const S
   for (int box = 0; box < T::kBlocks * kAcross; ++box) {
     const int i = box / kAcross, j = box % kAcross;
     const unsigned to = self.out + unsigned(box % T::kBoxes * kBoxBytes);
+    Out out[kSums];
+    if constexpr (kFinish) {
+      float x[kSums];
+      finish_box<Out>(p, &d[i][j * kSums], x, row0 + i * 64 + self.row(),
+                      col0 + j * kBoxCols + self.col());
+#pragma unroll
+      for (int e = 0; e < kSums; ++e) out[e] = narrow<Out>(x[e]);
+    } else {
+#pragma unroll
+      for (int e = 0; e < kSums; ++e) out[e] = narrow<Out>(p.alpha * d[i][j * kSums + e]);
+    }
     if (self.thread == 0) wait_stores_read<T::kBoxes - 1>();  // the one from this box among them
     self.sync();
-    Out out[kSums];
-#pragma unroll
-    for (int e = 0; e < kSums; ++e) out[e] = narrow<Out>(p.alpha * d[i][j * kSums + e]);
     if constexpr (sizeof(Out) == 2) {
       // A lane's share of four 8x8 matrices: 16 rows, 16 columns.
       const int lane = self.thread % 32, row = self.thread / 32 * 16 + lane % 16;
@@ -79,7 +176,7 @@ __device__ T& global(const void* p) {
 /// 32 columns apart. Elements of C are kept as they were read until all are asked for: taken apart
 /// at once, each would be waited for. A loop, for which the sums move down in their registers:
 /// unrolled, it takes longer to fetch than to execute.
-template <class T, bool kPairs, class Out, class Acc>
+template <class T, bool kPairs, class Out, bool kFinish, class Acc>
 __device__ void write_elements(const Problem<Acc>& p, const Consumer& self, Sums<T, Acc>& d,
                                std::int64_t row0, std::int64_t col0, int batch) {
   constexpr int kPassCols = 64, kSums = kPassCols / 2, kAcross = T::kCols / kPassCols;
@@ -133,16 +230,17 @@ __device__ void write_elements(const Problem<Acc>& p, const Consumer& self, Sums
         const bool inside = r0 + r < rows;
         if (kPairs && second && inside) {
           auto& pair = reinterpret_cast<Pair<Out>&>(old[r]);
-          store(p, sums.of[0], &pair.of[0]);
-          store(p, sums.of[1], &pair.of[1]);
+          put<kFinish>(p, sums.of[0], &pair.of[0], row + r0 + r, col);
+          put<kFinish>(p, sums.of[1], &pair.of[1], row + r0 + r, col + 1);
           global<Word>(at) = old[r];
         }
         if ((kPairs ? first && !second : first) && inside) {
-          store(p, sums.of[0], reinterpret_cast<Out*>(&old_first[r]));
+          put<kFinish>(p, sums.of[0], reinterpret_cast<Out*>(&old_first[r]), row + r0 + r, col);
           global<Half>(at) = old_first[r];
         }
         if (!kPairs && second && inside) {
-          store(p, sums.of[1], reinterpret_cast<Out*>(&old_second[r]));
+          put<kFinish>(p, sums.of[1], reinterpret_cast<Out*>(&old_second[r]), row + r0 + r,
+                       col + apart);
           global<Half>(at + apart) = old_second[r];
         }
       }
@@ -153,19 +251,38 @@ __device__ void write_elements(const Problem<Acc>& p, const Consumer& self, Sums
   }
 }
 
-template <class T, class Out, class Acc>
+template <class T, class Out, bool kFinish, class Acc>
 __device__ void write(const Problem<Acc>& p, const Consumer& self, Sums<T, Acc>& d,
                       std::int64_t row0, std::int64_t col0, int batch) {
   const std::int64_t left = p.n - col0;
   if (p.way == Way::Boxes && !p.read_c && (left >= T::kCols || left * sizeof(Out) % 16 == 0))
-    return write_boxes<T, Out>(p, self, d, row0, col0, batch);
+    return write_boxes<T, Out, kFinish>(p, self, d, row0, col0, batch);
   if (p.way == Way::Boxes) {  // in which other tiles may have gone
     if (self.thread == 0) wait_stores_read<0>();
     self.sync();
   }
   if constexpr (sizeof(Out) == 2)
-    if (p.way != Way::Elements) return write_elements<T, true, Out>(p, self, d, row0, col0, batch);
-  write_elements<T, false, Out>(p, self, d, row0, col0, batch);
+    if (p.way != Way::Elements)
+      return write_elements<T, true, Out, kFinish>(p, self, d, row0, col0, batch);
+  write_elements<T, false, Out, kFinish>(p, self, d, row0, col0, batch);
+}
+
+/// f<Out, kFinish>() for the problem's C.
+template <class In, class F>
+__host__ __device__ void with_output(const Problem<Sum<In>>& p, F&& f) {
+  if constexpr (kFinishes<In>) {
+    if (p.finishes) {
+      if (p.wide)
+        f.template operator()<float, true>();
+      else if constexpr (kNarrow<In>)
+        f.template operator()<In, true>();
+      return;
+    }
+  }
+  if (p.wide)
+    f.template operator()<WideOut<In>, false>();
+  else if constexpr (kNarrow<In>)
+    f.template operator()<In, false>();
 }
 
 /// Four sums that a thread of a consumer keeps of a slice.
@@ -199,17 +316,19 @@ __device__ void finish(const Problem<Acc>& p, const Consumer& self, const Schedu
       (std::int64_t(item.row) * p.schedule.cluster + rank) * T::kRows + share * T::kRowsEach;
   const std::int64_t col0 = std::int64_t(item.col) * T::kCols;
   if (row0 >= p.m) return;
-  if (p.wide)
-    write<T, WideOut<In>>(p, self, d, row0, col0, item.batch);
-  else if constexpr (kBytesOf<In> == 2)
-    write<T, In>(p, self, d, row0, col0, item.batch);
+  if constexpr (kScaled<In>) undo_scaling<T>(p, self, d, row0, col0, item.batch);
+  with_output<In>(p, [&]<class Out, bool kFinish>() {
+    write<T, Out, kFinish>(p, self, d, row0, col0, item.batch);
+  });
 }
 
 /// C of the tiles that are cut along k: the sum of the slices in their order. A thread has four
 /// sums.
-template <class T, class In, class Out>
+template <class T, class In, class Out, bool kFinish>
 __global__ void __launch_bounds__(256) add_slices(const __grid_constant__ Problem<Sum<In>> p) {
   wait_for_earlier_kernels();
+  if constexpr (kPlanesOf < In >> 1)
+    if (*p.left) return;
   const Schedule& s = p.schedule;
   const unsigned number = blockIdx.x / (kFours<T> / 256);  // of a block's tile among those cut
   const int four = int(blockIdx.x % (kFours<T> / 256) * 256 + threadIdx.x);
@@ -237,9 +356,15 @@ __global__ void __launch_bounds__(256) add_slices(const __grid_constant__ Proble
   for (int half = 0; half < 2; ++half) {
     const std::int64_t row = row0 + 8 * half;
     if (row >= p.m || inside <= 0) continue;
+    if constexpr (kScaled<In>)
+#pragma unroll
+      for (int e = 0; e < 2; ++e)
+        sum.of[half * 2 + e] =
+            times_power_of_2(sum.of[half * 2 + e], -scaling_of_row(p, item.batch, row) -
+                                                       scaling_of_col(p, item.batch, col + e));
     Out* const c = static_cast<Out*>(p.C.at(item.batch)) + row * p.ldc + col;
-    store(p, sum.of[half * 2], c);
-    if (inside > 1) store(p, sum.of[half * 2 + 1], c + 1);
+    put<kFinish>(p, sum.of[half * 2], c, row, col);
+    if (inside > 1) put<kFinish>(p, sum.of[half * 2 + 1], c + 1, row, col + 1);
   }
 }
 

@@ -22,16 +22,17 @@ struct Source {
   }
 };
 
-/// A product of tiles; `p` without maps. Runs `tile` of kTiles.
+/// A product of tiles; `p` without maps. Runs `tile` of kTiles, or of the tiles for planes.
 template <class In>
 void run_engine(int tile, Problem<Sum<In>> p, const Source& a, const Source& b,
                 const CudaQueue& queue);
 
-/// In the order of kTiles.
+/// Those of kTiles, and of those for planes, whose consumers keep two sets of sums.
 using Large = Tile<128, 256, 4, 2, false>;
 using Wide = Tile<128, 192, 4, 3, false>;
 using Medium = Tile<128, 128, 5, 4, true>;
 using Small = Tile<64, 128, 8, 2, true>;
+using Square = Tile<128, 128, 6, 2, false>;
 
 template <class In>
 constexpr CUtensorMapDataType kMapType =
@@ -96,19 +97,26 @@ void run_tile(Problem<Sum<In>>& p, const Source& a, const Source& b, const CudaQ
   const Schedule& s = p.schedule;
   if (s.items == s.whole) return;
   const unsigned blocks = (s.items - s.whole) / s.slices * s.cluster * (kFours<T> / 256);
-  if (p.wide)
-    launch_engine_kernel(queue, add_slices<T, In, WideOut<In>>, blocks, 256, 1, 0, p, true);
-  else if constexpr (kSize == 2)
-    launch_engine_kernel(queue, add_slices<T, In, In>, blocks, 256, 1, 0, p, true);
+  with_output<In>(p, [&]<class Out, bool kFinish>() {
+    launch_engine_kernel(queue, add_slices<T, In, Out, kFinish>, blocks, 256, 1, 0, p, true);
+  });
 }
 
 template <class In>
 void run_engine(int tile, Problem<Sum<In>> p, const Source& a, const Source& b,
                 const CudaQueue& queue) {
-  constexpr decltype(&run_tile<Large, In>) kRun[] = {run_tile<Large, In>, run_tile<Wide, In>,
-                                                     run_tile<Medium, In>, run_tile<Small, In>};
-  static_assert(std::size(kRun) == std::size(kTiles));
-  kRun[tile](p, a, b, queue);
+  using Run = decltype(&run_tile<Small, In>);
+  if constexpr (kPlanesOf < In >> 1) {
+    constexpr Run kRun[] = {run_tile<Wide, In>, run_tile<Square, In>, run_tile<Small, In>};
+    static_assert(std::size(kRun) == std::size(kBf16x3Tiles) &&
+                  std::size(kRun) == std::size(kF16x2Tiles));
+    kRun[tile](p, a, b, queue);
+  } else {
+    constexpr Run kRun[] = {run_tile<Large, In>, run_tile<Wide, In>, run_tile<Medium, In>,
+                            run_tile<Small, In>};
+    static_assert(std::size(kRun) == std::size(kTiles));
+    kRun[tile](p, a, b, queue);
+  }
 }
 
 extern template void run_engine<__half>(int, Problem<float>, const Source&, const Source&,
@@ -117,6 +125,10 @@ extern template void run_engine<__nv_bfloat16>(int, Problem<float>, const Source
                                                const CudaQueue&);
 extern template void run_engine<Tf32>(int, Problem<float>, const Source&, const Source&,
                                       const CudaQueue&);
+extern template void run_engine<Bf16x3>(int, Problem<float>, const Source&, const Source&,
+                                        const CudaQueue&);
+extern template void run_engine<F16x2>(int, Problem<float>, const Source&, const Source&,
+                                       const CudaQueue&);
 extern template void run_engine<std::int8_t>(int, Problem<std::uint32_t>, const Source&,
                                              const Source&, const CudaQueue&);
 

@@ -1,0 +1,106 @@
+// What the rows of the table that run the engine have in common.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <string>
+
+#include "core/config_list.hpp"
+#include "cuda/gemm/hopper/plan.hpp"
+#include "cuda/gemm/hopper/run.cuh"
+#include "cuda/memo.hpp"
+
+namespace mblas::cuda::gemm::hopper {
+
+constexpr double kMostSumBytes = 256 << 20;
+
+/// "128x256_cluster2_slices3".
+inline ConfigList<Config> config_list(std::span<const TileInfo> tiles) {
+  ConfigList<Config> all;
+  for_each_config(int(tiles.size()), [&](const Config& c) {
+    const TileInfo& t = tiles[std::size_t(c.tile)];
+    std::string name = std::to_string(t.rows) + "x" + std::to_string(t.cols);
+    if (c.cluster > 1) name += "_cluster" + std::to_string(c.cluster);
+    if (c.slices > 1) name += "_slices" + std::to_string(c.slices);
+    all.add(c, std::move(name));
+  });
+  return all;
+}
+
+/// How C is written, but for a beta that has it read.
+inline Way way_of(const GemmArgs& args) {
+  const int size = size_of(args.out);
+  const std::uintptr_t bits = access_bits(args.C, args.batch, size);
+  return bits % 16 == 0 && !(args.C.pointers && args.batch > 1) ? Way::Boxes
+         : bits % (2 * size) == 0                               ? Way::Pairs
+                                                                : Way::Elements;
+}
+
+/// Of elements of `size` bytes.
+inline Shape shape_of(const GemmArgs& args, std::span<const TileInfo> tiles, int size,
+                      const DeviceInfo& device) {
+  return {tiles.data(),
+          int(tiles.size()),
+          args.m,
+          args.n,
+          args.batch,
+          ceil_div(args.k * size, kDepthBytes),
+          device.compute_units,
+          kMostSumBytes,
+          way_of(args) == Way::Boxes && args.beta == Scalar{},
+          false,
+          false};
+}
+
+/// By the call's configuration or the model; with no rows where there is none.
+inline Plan plan_of(const GemmArgs& args, const Shape& shape, const ConfigList<Config>& configs) {
+  thread_local Memo<Shape, Plan> memo;
+  if (args.config < 0) return memo(shape, [&] { return choose(shape); });
+  const Config& c = configs[args.config];
+  const Plan plan = plan_of(shape, c);
+  return fits(shape, c, plan) ? plan : Plan{};
+}
+
+/// Null, or why the engine is not for this device or these sizes.
+inline const char* declines_engine(const GemmArgs& args, const DeviceInfo& device) {
+  constexpr std::int64_t kMostCoordinate = std::int64_t{1} << 31;
+  if (device.capability != 90 || !runs_clusters(device))
+    return "needs compute capability 9.0 and code for it";
+  if (device.shared_memory < Large::kShared) return "needs more shared memory";
+  if (std::max({args.m, args.n, args.k, args.batch}) >= kMostCoordinate)
+    return "for sizes of less than 2^31";
+  if (!is_mappable(args.C, args.batch, size_of(args.out)))
+    return "for distances of less than 2^40 bytes";
+  return nullptr;
+}
+
+/// The part of `p` that says how C, of type Out, is written.
+template <class Out, class Acc>
+void set_results(Problem<Acc>& p, const GemmArgs& args) {
+  p.wide = sizeof(Out) == 4;
+  p.way = way_of(args);
+  if (p.way == Way::Boxes)
+    p.map_c = tensor_map(
+        {sizeof(Out) == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT32,
+         int(sizeof(Out)), p.C.data, args.m, args.n, args.C.ld, args.C.stride, args.batch, 64});
+}
+
+/// `sums`: where slices leave theirs.
+template <class Acc>
+void set_schedule(Problem<Acc>& p, const Plan& plan, const Shape& shape, void* sums) {
+  constexpr int kHeight = 2048;  // rows of C that are gone through together
+  p.sums = static_cast<Acc*>(sums);
+  Schedule& s = p.schedule;
+  s.rows = unsigned(plan.rows);
+  s.cols = unsigned(plan.cols);
+  s.cluster = unsigned(plan.cluster);
+  s.height = unsigned(kHeight / (shape.tiles[plan.tile].rows * plan.cluster));
+  s.whole = unsigned(plan.whole);
+  s.slices = unsigned(plan.slices);
+  s.items = unsigned(plan.items(shape.batch));
+  s.steps = int(shape.steps);
+  s.slice_steps = plan.slice_steps;
+}
+
+}  // namespace mblas::cuda::gemm::hopper

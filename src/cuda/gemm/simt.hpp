@@ -1,0 +1,18 @@
+// simt as the one that does what another kernel finds, on the device, that it must not.
+#pragma once
+
+#include "cuda/gemm/gemm.cuh"
+
+namespace mblas::cuda::gemm {
+
+/// Its own estimate of its time.
+double simt_microseconds(const GemmArgs& args, const DeviceInfo& device);
+
+/// Bytes of workspace of run_simt_where(), besides `p`'s.
+std::size_t simt_where_bytes(const GemmArgs& args, const DeviceInfo& device);
+
+/// Computes `p`, which is `args` on the device, where the word at `where` is not 0.
+void run_simt_where(const unsigned* where, const GemmProblem<float>& p, const GemmArgs& args,
+                    std::byte* workspace, const CudaQueue& queue);
+
+}  // namespace mblas::cuda::gemm

@@ -1,0 +1,56 @@
+// gemm of float through bfloat16 on Hopper's tensor cores: each operand is split into three planes,
+// of whose nine products six are computed (hopper/planes.cuh), 7.5 times as fast as the ordinary
+// cores multiply floats; docs/ACCURACY.md has the errors. Operands that planes do not suit are
+// found when they are split, on the device: the engine then leaves the product to simt's kernels,
+// which are launched in any case and otherwise do nothing.
+//
+// Limit: the engine's with six times the multiply-adds, and the splitting at the speed of memory:
+// 10 bytes for each element of A and B.
+#include "cuda/gemm/hopper/planes_call.cuh"
+#include "cuda/kernels.hpp"
+
+namespace mblas::cuda::gemm {
+namespace {
+
+using Product = hopper::PlaneProduct<hopper::Bf16x3, hopper::kBf16x3Tiles>;
+
+/// Microseconds of a call by the models.
+double estimate(const GemmArgs& args, const DeviceInfo& device) {
+  constexpr double kLaunches = 7, kBytes = 3.3e6;  // of splitting a microsecond
+  constexpr double kPlaneBytes = Product::kPlanes * sizeof(Product::Plane);
+  double sum = 0;
+  Product::for_each_block(args, [&](const GemmArgs& part) {
+    const double elements = double(Product::plane_bytes(part)) / kPlaneBytes;
+    sum += kLaunches + elements * (sizeof(float) + kPlaneBytes) / kBytes +
+           Product::plan_of(part, device).microseconds;
+  });
+  return sum;
+}
+
+const char* declines(const GemmArgs& args, const DeviceInfo& device) {
+  if (args.in != DType::f32) return "for f32";
+  if (args.compute != Compute::Default && args.compute != Compute::BF16x6)
+    return "computes in bfloat16 planes only";
+  if (const char* reason = Product::declines_engine(args, device)) return reason;
+  // docs/ACCURACY.md: shorter sums need the bound of BF16x6.
+  constexpr std::int64_t kShortest = 16;
+  if (args.compute == Compute::Default && args.k < kShortest) return "for longer sums";
+  if (args.compute == Compute::Default && args.config < 0 &&
+      estimate(args, device) > simt_microseconds(args, device))
+    return "estimated to be slower than simt";
+  return nullptr;
+}
+
+}  // namespace
+
+Kernel<GemmArgs> tensor_bf16x6() {
+  return {"tensor_bf16x6",
+          "float as three planes of bfloat16 on Hopper's tensor cores",
+          declines,
+          Product::workspace_bytes,
+          Product::run,
+          nullptr,
+          Product::configs().names()};
+}
+
+}  // namespace mblas::cuda::gemm
