@@ -227,6 +227,10 @@ const std::vector<Suite>& table() {
            "gemm --type f32 --compute fp16x3 -m 4096 -n m -k m --transA N,T --transB N,T",
            "gemm --type f32 --compute fp16x3 -m 4095 -n 4097 -k 4093",
            "gemm --type f32 --compute fp16x3 -m 2048 -n m -k m --data positive,wide",
+           "gemm --type f64 --compute ozaki -m 1024:16384:*2 -n m -k m",
+           "gemm --type f64 --compute ozaki -m 4096 -n m -k m --transA N,T --transB N,T",
+           "gemm --type f64 --compute ozaki -m 4095 -n 4097 -k 4093",
+           "gemm --type f64 --compute ozaki -m 2048 -n m -k m --data positive,wide",
        }},
       {"accuracy",
        "errors against the bound: distributions of operands by length of the sums",
@@ -236,6 +240,8 @@ const std::vector<Suite>& table() {
            "gemm --type f32 --compute tf32,bf16x6,fp16x3 -m 64 -n 63 -k 1,16,255,4096,65536 --data "
            "uniform,positive,wide,integers,special",
            "gemm --type f32,f64 -m 64 -n 63 -k 1,16,255,4096,65536 --data "
+           "uniform,positive,wide,integers,special",
+           "gemm --type f64 --compute ozaki -m 64 -n 63 -k 1,16,255,4096,65536 --data "
            "uniform,positive,wide,integers,special",
            "gemm --type cf32,cf64 -m 48 -n 49 -k 1,255,4096 --data uniform,positive,wide,special "
            "--transA C",

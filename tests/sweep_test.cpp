@@ -45,6 +45,7 @@ void add_rows(std::vector<Row>& rows) {
     if (std::is_same_v<Args, GemmArgs> && kMemory == Memory::Device) {
       for (const Compute compute : {Compute::TF32, Compute::BF16x6, Compute::FP16x3})
         all.push_back({DType::f32, DType::f32, compute});
+      all.push_back({DType::f64, DType::f64, Compute::OzakiFP64});
     }
     for (const Kernel<Args>& kernel : backend->kernels<Args>())
       for (const Types& types : all) {
@@ -293,9 +294,11 @@ bool takes(const Row& row, bool& lacking) {
   Place place(row);
   for (const auto& [m, n, k] : kShapes) {
     cases::Case c = resized(large_case(row.op, row.types), m, n, k);
-    for (const Compute compute : {row.types.compute, Compute::BF16x6}) {
+    const Compute own = row.types.in == DType::f64 ? Compute::OzakiFP64 : Compute::BF16x6;
+    for (const Compute compute : {row.types.compute, own}) {
       auto* gemm = std::get_if<cases::GemmCase>(&c);
-      if (compute == Compute::BF16x6 && (!gemm || row.types.in != DType::f32)) continue;
+      if (compute == own && (!gemm || (row.types.in != DType::f32 && row.types.in != DType::f64)))
+        continue;
       if (gemm) gemm->compute = compute;
       const Result result = run_case(c, place.context, place.queue.get());
       if (result.fate == Fate::Ran) return true;

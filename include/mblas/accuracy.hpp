@@ -56,7 +56,7 @@ constexpr double gamma(double n, double u) {
 }
 
 /// Whether a mode's bound has a part that the largest elements of whole rows and columns determine.
-constexpr bool is_normwise(Compute c) { return c == Compute::FP16x3; }
+constexpr bool is_normwise(Compute c) { return c == Compute::FP16x3 || c == Compute::OzakiFP64; }
 
 /// Bound on |C − Ĉ| of one element of gemm in Compute::Default or Pedantic, where
 /// `magnitude` = |alpha| (|A||B|) + |beta||C| of that element and `value` = |C|. Complex
@@ -69,6 +69,9 @@ constexpr bool is_normwise(Compute c) { return c == Compute::FP16x3; }
 ///
 /// FP16x3: operands are kept to 22 bits, or to 2^-38 of the largest of their row of op(A) or column
 /// of op(B): `largest` = |alpha| k max|row of op(A)| max|column of op(B)|, of which that is 2^-37.
+/// OzakiFP64: of k numbers in a row or column, each is off by up to 2^-58 of their norm, and norms
+/// are at most √k times the largest; √k is no more than (k + 1) / 2, nor than that of what is added
+/// up at once.
 ///
 /// With an epilogue, `magnitude` has + |bias|, and `sum` = |alpha op(A) op(B) + beta C + bias|. The
 /// bias is one more term. GELU's slope is at most 1.13; what is computed for it may be off by 8
@@ -90,6 +93,8 @@ constexpr double gemm_bound(DType in, DType out, std::int64_t k, double magnitud
   double bound = gamma(double(terms), u) * magnitude;
   if (compute == Compute::TF32) bound += (0x1p-10 + 0x1p-22) * magnitude;
   if (compute == Compute::FP16x3) bound += 0x1p-37 * largest;
+  if (compute == Compute::OzakiFP64)
+    bound += 0x1p-57 * (k < 511 ? double(k + 1) / 2 : 256) * largest;
   bound += double(2 * k + 4) * smallest_positive(acc);
   if (epilogue.activation == Activation::Gelu) {
     const double narrow = unit_roundoff(out), own = 8 * unit_roundoff(acc);

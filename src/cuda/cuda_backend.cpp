@@ -43,6 +43,7 @@ class CudaBackend final : public cuda::DeviceBackend {
         g::thin_f64(),
 #ifdef MBLAS_HAVE_HOPPER
         g::tensor_f64_tma(), g::tensor_wgmma(), g::tensor_bf16x6(), g::tensor_fp16x3(),
+        g::tensor_ozaki(),
 #endif
         g::tensor_f64(),     g::tensor_mma(),   g::simt(),          g::shared(),
         g::column(),         g::padded(32),     g::padded(16),      g::padded(8),

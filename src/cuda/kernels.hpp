@@ -16,6 +16,7 @@ Kernel<GemmArgs> tensor_f64();
 Kernel<GemmArgs> tensor_wgmma();
 Kernel<GemmArgs> tensor_bf16x6();
 Kernel<GemmArgs> tensor_fp16x3();
+Kernel<GemmArgs> tensor_ozaki();
 Kernel<GemmArgs> tensor_mma();
 Kernel<GemmArgs> simt();
 Kernel<GemmArgs> shared();

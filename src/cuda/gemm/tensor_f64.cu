@@ -11,6 +11,7 @@
 
 #include "core/config_list.hpp"
 #include "cuda/gemm/tensor_f64.cuh"
+#include "cuda/gemm/tensor_f64.hpp"
 #include "cuda/kernels.hpp"
 #include "cuda/memo.hpp"
 
@@ -204,6 +205,7 @@ std::size_t workspace_bytes(const GemmArgs& args, const DeviceInfo& device) {
 template <class T>
 __global__ void __launch_bounds__(256)
     add_parts_kernel(const __grid_constant__ TensorProblem<T> p) {
+  if (p.where && *p.where == 0) return;
   const std::int64_t matrix = p.m * p.n, all = matrix * p.tiles.batch;
   for (std::int64_t e = blockIdx.x * std::int64_t(256) + threadIdx.x; e < all;
        e += gridDim.x * std::int64_t(256)) {
@@ -236,12 +238,16 @@ void run_tiles(const TensorProblem<T>& problem, const GemmArgs& args, const Cuda
 }
 
 template <class T>
-void run_as(const GemmArgs& args, const CudaQueue& queue) {
-  const Plan plan = plan_of<T>(args, queue.device());
-  auto* const parts = queue.workspace.data() + gemm_pointer_bytes(args, queue.device());
-  const TensorProblem<T> p = {
-      gemm_problem<T, T>(args, queue, 1, 1), args.A.ld,   args.B.ld,
-      std::max<std::int64_t>(plan.depth, 1), plan.splits, reinterpret_cast<T*>(parts)};
+void run_as(const GemmArgs& args, const CudaQueue& queue, std::byte* parts,
+            const unsigned* where = nullptr) {
+  const Plan plan = plan_of(args, queue.device());
+  const TensorProblem<T> p = {gemm_problem<T, T>(args, queue, 1, 1),
+                              args.A.ld,
+                              args.B.ld,
+                              std::max<std::int64_t>(plan.depth, 1),
+                              plan.splits,
+                              reinterpret_cast<T*>(parts),
+                              where};
   for_each_tile<T>([&]<class Candidate>(int tile) {
     if (tile == plan.tile) run_tiles<typename Candidate::Tile>(p, args, queue);
   });
@@ -252,13 +258,23 @@ void run_as(const GemmArgs& args, const CudaQueue& queue) {
 
 void run(const GemmArgs& args, Queue& base) {
   const auto& queue = static_cast<const CudaQueue&>(base);
+  std::byte* const parts = queue.workspace.data() + gemm_pointer_bytes(args, queue.device());
   if (args.in == DType::f64)
-    run_as<double>(args, queue);
+    run_as<double>(args, queue, parts);
   else
-    run_as<Complex<double>>(args, queue);
+    run_as<Complex<double>>(args, queue, parts);
 }
 
 }  // namespace
+
+std::size_t tensor_f64_where_bytes(const GemmArgs& args, const DeviceInfo& device) {
+  return parts_bytes(args, plan_of(args, device));
+}
+
+void run_tensor_f64_where(const unsigned* where, const GemmArgs& args, std::byte* workspace,
+                          const CudaQueue& queue) {
+  run_as<double>(args, queue, workspace, where);
+}
 
 Kernel<GemmArgs> tensor_f64() {
   return {"tensor_f64",

@@ -178,6 +178,7 @@ struct TensorProblem : GemmProblem<T> {
   std::int64_t depth;
   int splits;
   T* parts;
+  const unsigned* where = nullptr;  ///< on the device: nothing is done where that is 0
 };
 
 template <class Tile, bool kAAlongK, bool kBAlongK>
@@ -189,6 +190,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   constexpr int kStages = Tile::kStages, kM = Tile::kM, kN = Tile::kN;
   constexpr int kTurns = Tile::kTurns, kSteps = Tile::kDepth / 4 / kTurns;
   constexpr std::int64_t kGroup = 8;
+  if (p.where && *p.where == 0) return;
   extern __shared__ __align__(16) unsigned char panels[];
   T* const panel_a = reinterpret_cast<T*>(panels);
   T* const panel_b = panel_a + kStages * PanelA::kSize;

@@ -37,6 +37,9 @@ inline constexpr TileInfo kF16x2Tiles[] = {
     {64, 128, true, 0.65, 0.55, 0.7},
 };
 
+/// For residues: bytes of a row are stored 128 at a time.
+inline constexpr TileInfo kResidueTiles[] = {kTiles[0], kTiles[2], kTiles[3]};
+
 /// What can be chosen freely.
 struct Config {
   int tile, cluster, slices;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cuda/gemm/hopper/call.cuh"
+#include "cuda/gemm/part.hpp"
 #include "cuda/gemm/repack.cuh"
 #include "cuda/gemm/simt.hpp"
 
@@ -52,35 +53,6 @@ struct PlaneProduct {
   }
   static std::int64_t plane_bytes(const GemmArgs& args) {
     return split_of_a(args).bytes() + split_of_b(args).bytes();
-  }
-
-  /// The call with the sizes of `size` from the entries at `at` on: m, n and k are cut for single
-  /// matrices only.
-  struct Extents {
-    std::int64_t m, n, k, batch;
-  };
-  static GemmArgs part_of(const GemmArgs& args, const Extents& at, const Extents& size) {
-    GemmArgs part = args;
-    part.m = size.m;
-    part.n = size.n;
-    part.k = size.k;
-    part.batch = size.batch;
-    if (at.k > 0) part.beta = {1, 0};
-    const auto move = [&](auto& x, std::int64_t row, std::int64_t col) {
-      constexpr int kSize = sizeof(float);
-      if (x.pointers && size.batch > 1) {
-        x.pointers += at.batch;
-        return;
-      }
-      using Byte = typename std::remove_reference_t<decltype(x)>::Byte;
-      if (x.data || x.pointers)
-        x.data = static_cast<Byte*>(x.at(at.batch, kSize)) + (row * x.ld + col) * kSize;
-      x.pointers = nullptr;
-    };
-    is_transposed(args.transA) ? move(part.A, at.k, at.m) : move(part.A, at.m, at.k);
-    is_transposed(args.transB) ? move(part.B, at.n, at.k) : move(part.B, at.k, at.n);
-    move(part.C, at.m, at.n);
-    return part;
   }
 
   /// How much of a call is in planes at a time: all of it, or so many matrices, or a part of one.

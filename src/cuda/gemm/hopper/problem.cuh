@@ -67,7 +67,10 @@ inline constexpr bool kNarrow = kBytesOf<In> == 2 && kPlanesOf<In> == 1;
 /// Whether the engine computes epilogues. Of planes it does not: the kernel that what does not suit
 /// them is left to does not either.
 template <class In>
-inline constexpr bool kFinishes = kPlanesOf<In> == 1;
+inline constexpr bool kFinishes = kPlanesOf<In> == 1 && !std::is_same_v<In, Residues>;
+/// Whether products may be cut along k.
+template <class In>
+inline constexpr bool kCuts = !std::is_same_v<In, Residues>;
 /// C's type where it is of 32 bits: what products are added up in, or the integers.
 template <class In>
 using WideOut = std::conditional_t<std::is_same_v<In, std::int8_t>, std::int32_t, float>;

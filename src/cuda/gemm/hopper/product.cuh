@@ -13,6 +13,9 @@ struct Tf32 {};
 /// float as a sum of `kCount` matrices of T: planes.cuh.
 template <class T, int kCount>
 struct Planes {};
+/// int8, of whose sums the residues are stored, as bytes: of matrix b of a batch modulo modulus b
+/// of ozaki/moduli.hpp.
+struct Residues {};
 template <class In>
 inline constexpr int kPlanesOf = 1;
 template <class T, int kCount>
@@ -22,6 +25,8 @@ template <class In>
 struct ElementOf : std::type_identity<In> {};
 template <class T, int kCount>
 struct ElementOf<Planes<T, kCount>> : std::type_identity<T> {};
+template <>
+struct ElementOf<Residues> : std::type_identity<std::int8_t> {};
 /// What the tensor cores multiply.
 template <class In>
 using Element = typename ElementOf<In>::type;

@@ -1,7 +1,10 @@
 // From the sums in a consumer's registers to C, or to where slices are added up.
 #pragma once
 
+#include <algorithm>
+
 #include "cuda/gemm/hopper/problem.cuh"
+#include "cuda/gemm/ozaki/moduli.hpp"
 
 namespace mblas::cuda::gemm::hopper {
 
@@ -120,18 +123,42 @@ __device__ void put(const Problem<Acc>& p, Acc sum, Out* c, std::int64_t row, st
   }
 }
 
+/// The residues of the sums that a thread has of a box, four a word: those of 16 columns in a row
+/// and of the row 8 below it, as store_matrices() takes them. So that they lie next to each other
+/// in C, the columns of B are in another order: shuffled() in ozaki/passes.cuh.
+template <int kSums, class Acc>
+__device__ void residues_of(const Acc* sums, unsigned (&words)[kSums / 4], int batch) {
+  static constexpr auto kDivisions = ozaki::divisions();
+  const ozaki::Division by = kDivisions.of[batch];
+  const auto residue = [&](int e) {
+    const int sum = int(sums[e]);
+    return unsigned(sum - (__mulhi(sum, by.inverse) >> 6) * by.modulus);
+  };
+#pragma unroll
+  for (int w = 0; w < kSums / 4; ++w) {
+    const int e = w / 2 * 8 + w % 2 * 2;
+    words[w] = __byte_perm(__byte_perm(residue(e), residue(e + 1), 0x0040),
+                           __byte_perm(residue(e + 4), residue(e + 5), 0x0040), 0x5410);
+  }
+}
+
 /// The sums, from (row0, col0) of matrix `batch` of C on, go to C as boxes. beta is 0.
 template <class T, class Out, bool kFinish, class Acc>
 __device__ void write_boxes(const Problem<Acc>& p, const Consumer& self, const Sums<T, Acc>& d,
                             std::int64_t row0, std::int64_t col0, int batch) {
   constexpr int kBoxCols = 128 / int(sizeof(Out)), kSums = kBoxCols / 2;
   constexpr int kAcross = T::kCols / kBoxCols;
+  constexpr int kBoxes = std::min(T::kBoxes, T::kBlocks * kAcross);  // a tile begins with the first
 #pragma unroll
   for (int box = 0; box < T::kBlocks * kAcross; ++box) {
     const int i = box / kAcross, j = box % kAcross;
-    const unsigned to = self.out + unsigned(box % T::kBoxes * kBoxBytes);
-    Out out[kSums];
-    if constexpr (kFinish) {
+    const unsigned to = self.out + unsigned(box % kBoxes * kBoxBytes);
+    constexpr int kWords = kSums * int(sizeof(Out)) / 4;
+    alignas(4) Out out[kSums];
+    auto& words = reinterpret_cast<unsigned(&)[kWords]>(out);
+    if constexpr (sizeof(Out) == 1) {
+      residues_of<kSums>(&d[i][j * kSums], words, batch);
+    } else if constexpr (kFinish) {
       float x[kSums];
       finish_box<Out>(p, &d[i][j * kSums], x, row0 + i * 64 + self.row(),
                       col0 + j * kBoxCols + self.col());
@@ -141,14 +168,13 @@ __device__ void write_boxes(const Problem<Acc>& p, const Consumer& self, const S
 #pragma unroll
       for (int e = 0; e < kSums; ++e) out[e] = narrow<Out>(p.alpha * d[i][j * kSums + e]);
     }
-    if (self.thread == 0) wait_stores_read<T::kBoxes - 1>();  // the one from this box among them
+    if (self.thread == 0) wait_stores_read<kBoxes - 1>();  // the one from this box among them
     self.sync();
-    if constexpr (sizeof(Out) == 2) {
-      // A lane's share of four 8x8 matrices: 16 rows, 16 columns.
+    if constexpr (sizeof(Out) <= 2) {
+      // A lane's share of four 8x8 matrices of 16 bits: 16 rows, 32 bytes of each.
       const int lane = self.thread % 32, row = self.thread / 32 * 16 + lane % 16;
-      const auto& words = reinterpret_cast<const unsigned(&)[kSums / 2]>(out);
 #pragma unroll
-      for (int g = 0; g < kSums / 8; ++g)
+      for (int g = 0; g < kWords / 4; ++g)
         store_matrices(to + swizzled(row, g * 32 + lane / 16 * 16), words[g * 4], words[g * 4 + 1],
                        words[g * 4 + 2], words[g * 4 + 3]);
     } else {
@@ -279,7 +305,9 @@ __host__ __device__ void with_output(const Problem<Sum<In>>& p, F&& f) {
       return;
     }
   }
-  if (p.wide)
+  if constexpr (std::is_same_v<In, Residues>)
+    f.template operator()<std::uint8_t, false>();
+  else if (p.wide)
     f.template operator()<WideOut<In>, false>();
   else if constexpr (kNarrow<In>)
     f.template operator()<In, false>();
@@ -300,7 +328,7 @@ template <class In, class T, class Acc>
 __device__ void finish(const Problem<Acc>& p, const Consumer& self, const Schedule::Item& item,
                        unsigned rank, Sums<T, Acc>& d) {
   const int share = T::kAlternating ? 0 : self.number;  // of the tile
-  if (item.cut) {
+  if (kCuts<In> && item.cut) {
     auto* const to = reinterpret_cast<Four<Acc>*>(p.sums) +
                      (std::int64_t(item.slice) * p.schedule.cluster + rank) * kFours<T> +
                      share * (kFours<T> / kConsumers) + self.thread;
@@ -318,7 +346,10 @@ __device__ void finish(const Problem<Acc>& p, const Consumer& self, const Schedu
   if (row0 >= p.m) return;
   if constexpr (kScaled<In>) undo_scaling<T>(p, self, d, row0, col0, item.batch);
   with_output<In>(p, [&]<class Out, bool kFinish>() {
-    write<T, Out, kFinish>(p, self, d, row0, col0, item.batch);
+    if constexpr (std::is_same_v<In, Residues>)
+      write_boxes<T, Out, kFinish>(p, self, d, row0, col0, item.batch);
+    else
+      write<T, Out, kFinish>(p, self, d, row0, col0, item.batch);
   });
 }
 

@@ -22,7 +22,7 @@ struct Source {
   }
 };
 
-/// A product of tiles; `p` without maps. Runs `tile` of kTiles, or of the tiles for planes.
+/// A product of tiles; `p` without maps. Runs `tile` of kTiles, or of those for planes or residues.
 template <class In>
 void run_engine(int tile, Problem<Sum<In>> p, const Source& a, const Source& b,
                 const CudaQueue& queue);
@@ -94,12 +94,14 @@ void run_tile(Problem<Sum<In>>& p, const Source& a, const Source& b, const CudaQ
   } else {
     launch_engine<T, In, true, true>(p, queue);
   }
-  const Schedule& s = p.schedule;
-  if (s.items == s.whole) return;
-  const unsigned blocks = (s.items - s.whole) / s.slices * s.cluster * (kFours<T> / 256);
-  with_output<In>(p, [&]<class Out, bool kFinish>() {
-    launch_engine_kernel(queue, add_slices<T, In, Out, kFinish>, blocks, 256, 1, 0, p, true);
-  });
+  if constexpr (kCuts<In>) {
+    const Schedule& s = p.schedule;
+    if (s.items == s.whole) return;
+    const unsigned blocks = (s.items - s.whole) / s.slices * s.cluster * (kFours<T> / 256);
+    with_output<In>(p, [&]<class Out, bool kFinish>() {
+      launch_engine_kernel(queue, add_slices<T, In, Out, kFinish>, blocks, 256, 1, 0, p, true);
+    });
+  }
 }
 
 template <class In>
@@ -110,6 +112,10 @@ void run_engine(int tile, Problem<Sum<In>> p, const Source& a, const Source& b,
     constexpr Run kRun[] = {run_tile<Wide, In>, run_tile<Square, In>, run_tile<Small, In>};
     static_assert(std::size(kRun) == std::size(kBf16x3Tiles) &&
                   std::size(kRun) == std::size(kF16x2Tiles));
+    kRun[tile](p, a, b, queue);
+  } else if constexpr (std::is_same_v<In, Residues>) {
+    constexpr Run kRun[] = {run_tile<Large, In>, run_tile<Medium, In>, run_tile<Small, In>};
+    static_assert(std::size(kRun) == std::size(kResidueTiles));
     kRun[tile](p, a, b, queue);
   } else {
     constexpr Run kRun[] = {run_tile<Large, In>, run_tile<Wide, In>, run_tile<Medium, In>,
@@ -131,5 +137,7 @@ extern template void run_engine<F16x2>(int, Problem<float>, const Source&, const
                                        const CudaQueue&);
 extern template void run_engine<std::int8_t>(int, Problem<std::uint32_t>, const Source&,
                                              const Source&, const CudaQueue&);
+extern template void run_engine<Residues>(int, Problem<std::uint32_t>, const Source&, const Source&,
+                                          const CudaQueue&);
 
 }  // namespace mblas::cuda::gemm::hopper

@@ -1,0 +1,15 @@
+// tensor_f64 as the one that does what another kernel finds, on the device, that it must not.
+#pragma once
+
+#include "cuda/gemm/gemm.cuh"
+
+namespace mblas::cuda::gemm {
+
+/// Bytes of workspace of run_tensor_f64_where(); `args` is one product of doubles.
+std::size_t tensor_f64_where_bytes(const GemmArgs& args, const DeviceInfo& device);
+
+/// Computes `args` where the word at `where`, on the device, is not 0.
+void run_tensor_f64_where(const unsigned* where, const GemmArgs& args, std::byte* workspace,
+                          const CudaQueue& queue);
+
+}  // namespace mblas::cuda::gemm
