@@ -261,7 +261,8 @@ TEST_P(Gpu, Gf256Vectors) {
       if (taken == Status::Ok) break;
       std::vector<std::uint8_t> a(std::size_t(256 * k)), b(std::size_t(k * 256), 0xa5);
       for (std::size_t x = 0; x < all.size(); ++x) a[x * std::size_t(k)] = b[x] = all[x];
-      taken = gf256::try_gemm(context, 256, 256, k, a.data(), k, b.data(), 256, products.data(), 256);
+      taken =
+          gf256::try_gemm(context, 256, 256, k, a.data(), k, b.data(), 256, products.data(), 256);
     }
     ASSERT_EQ(taken, Status::Ok) << kernel.name;
     std::uint32_t hash = 2166136261u;  // FNV-1a

@@ -197,10 +197,10 @@ struct Problem : GemmProblem<Acc> {
   std::int64_t whole = 0;
   std::int64_t slice_depth = 0;  ///< k of a slice, a multiple of the tile's
   int slices = 1;
-  bool cluster = false;    ///< the slices of a tile are a cluster, which adds them up
-  void* sums = nullptr;    ///< else their sums, tile by tile and slice by slice
-  int group = 8;           ///< rows of tiles that are walked together, column by column
-  bool vectors_c = false;  ///< rows of C may be accessed 16 bytes at a time
+  bool cluster = false;             ///< the slices of a tile are a cluster, which adds them up
+  void* sums = nullptr;             ///< else their sums, tile by tile and slice by slice
+  int group = 8;                    ///< rows of tiles that are walked together, column by column
+  bool vectors_c = false;           ///< rows of C may be accessed 16 bytes at a time
   const unsigned* where = nullptr;  ///< on the device: nothing is done where that is 0
 
   /// Blocks that compute something.
