@@ -21,6 +21,7 @@
 #include "cuda/gemm/gemm.cuh"
 #include "cuda/gemm/hopper/copy.cuh"
 #include "cuda/gemm/instructions.cuh"
+#include "cuda/gemm/tensor_f64_tma_plan.hpp"
 
 namespace mblas::cuda::gemm::tma64 {
 
@@ -47,19 +48,6 @@ struct Tile {
   static_assert(kGroups * kPlaces == kWarps && kM * kN / 2 % kGroups == 0);
 };
 
-/// The first `whole` tiles are computed one by one. The steps along k of those after them, `steps`
-/// each, are cut into `ranges`, at least as many as tiles and at most as many as blocks, as equal
-/// as can be, which may begin and end inside of tiles. What is not all of a tile's goes to `parts`:
-/// two places of a tile's size for each range, for the first and the second tile that it touches.
-struct Schedule {
-  int tiles, whole, steps, ranges;
-  int length, longer;  ///< steps of a range; how many of them have one more
-
-  __host__ __device__ int begin(int range) const {
-    return range * length + (range < longer ? range : longer);
-  }
-};
-
 template <class T>
 struct Problem : GemmProblem<T> {
   CUtensorMap map_x, map_y;
@@ -68,11 +56,6 @@ struct Problem : GemmProblem<T> {
   bool batch_x, batch_y;  // or one matrix for all
   bool vectors_c;         // rows of C begin at multiples of 16 bytes
   T* parts;
-};
-
-/// What one visit to a tile computes: `part` < 0 where that is all.
-struct Piece {
-  int tile, first, steps, part;
 };
 
 /// `x`, of which the compiler knows nothing: what follows from it is computed where it is needed
@@ -91,19 +74,9 @@ __device__ inline int thread_now() {
 
 /// The piece in which the block's step number `at` is; false: it has no such step.
 __device__ inline bool find_piece(const Schedule& s, int at, Piece& piece) {
-  const int block = int(blockIdx.x), blocks = late(int(gridDim.x)), steps = late(s.steps);
-  const int whole = (s.whole - block + blocks - 1) / blocks;
-  const int n = at / steps;
-  if (n < whole) {
-    piece = {block + n * blocks, 0, steps, -1};
-    return true;
-  }
-  if (block >= s.ranges) return false;
-  const int begin = s.begin(block), end = s.begin(block + 1);
-  const int tile = (begin + at - whole * steps) / steps, start = tile * steps;
-  const int first = max(begin, start) - start, count = min(end - start, steps) - first;
-  piece = {s.whole + tile, first, count, count == steps ? -1 : 2 * block + (begin < start)};
-  return count > 0;
+  Schedule now = s;
+  now.steps = late(s.steps);
+  return now.find_piece(int(blockIdx.x), late(int(gridDim.x)), at, piece);
 }
 
 /// Where a tile is: those of a group of eight along x are walked along y.

@@ -1,0 +1,53 @@
+// How the blocks of tensor_f64_tma share the steps of all tiles among themselves.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "cuda/gemm/tensor_f64_tma_plan.hpp"
+
+namespace mblas::testing {
+namespace {
+
+using namespace cuda::gemm::tma64;
+
+/// The schedule of so many tiles, the last ones cut where that can be.
+Schedule schedule_of(int tiles, int steps, int units) {
+  const int whole = tiles / units * units;
+  const std::int64_t cut = std::int64_t(tiles - whole) * steps;
+  const int ranges = int(std::min<std::int64_t>(units, cut / 4));
+  if (ranges <= tiles - whole) return {tiles, tiles, steps, 0, 0, 0};
+  return {tiles, whole, steps, ranges, int(cut / ranges), int(cut % ranges)};
+}
+
+// A step that is computed twice changes no result, and costs as much as the first time.
+TEST(TileSchedule, EveryStepIsComputedOnce) {
+  for (const int units : {4, 132})
+    for (const int tiles : {1, 2, 5, 21, 48, 131, 132, 133, 153, 576})
+      for (const int steps : {1, 3, 17, 64, 129, 256, 4096}) {
+        const Schedule s = schedule_of(tiles, steps, units);
+        const int blocks = std::min(std::max(s.whole, s.ranges), units);
+        std::vector<int> computed(std::size_t(tiles) * std::size_t(steps));
+        std::vector<int> parts(std::size_t(2 * units));
+        for (int block = 0; block < blocks; ++block) {
+          Piece piece, again;
+          for (int at = 0; s.find_piece(block, blocks, at, piece); at += piece.steps) {
+            ASSERT_GT(piece.steps, 0);
+            for (int i = 0; i < piece.steps; ++i)
+              ASSERT_EQ(++computed[std::size_t(piece.tile * steps + piece.first + i)], 1)
+                  << tiles << " tiles of " << steps << " steps, " << units << " units";
+            if (piece.part >= 0) {
+              ASSERT_EQ(++parts[std::size_t(piece.part)], 1);
+            }
+            ASSERT_TRUE(s.find_piece(block, blocks, at + piece.steps - 1, again));
+            ASSERT_EQ(again.tile, piece.tile);
+            ASSERT_EQ(again.part, piece.part);
+          }
+        }
+        for (const int times : computed) ASSERT_EQ(times, 1);
+      }
+}
+
+}  // namespace
+}  // namespace mblas::testing
