@@ -224,7 +224,8 @@ class Bench {
     return c;
   }
 
-  std::unique_ptr<Subject> subject(Backend& backend, const Case& c, const std::string& kernel) {
+  std::unique_ptr<Subject> subject(Backend& backend, const Case& c, const std::string& kernel,
+                                   std::optional<GemmPlan::Operand> keep = {}) {
     auto made = std::make_unique<Subject>(Subject{std::string(backend.name()),
                                                   kernel,
                                                   &site_of(backend),
@@ -237,7 +238,7 @@ class Bench {
     context.set_num_threads(threads_);
     if (!is_host(backend)) context.set_device(options_.device);
     if (!kernel.empty()) context.set_kernel(fmt::format("{}={}", cases::op_of(c), kernel));
-    made->calls = calls_of(c, made->site->runs(), context);
+    made->calls = calls_of(c, made->site->runs(), context, keep);
     return made;
   }
 
@@ -310,9 +311,11 @@ class Bench {
     row.host_operands = options_.host && !is_host(backend);
     row.pinned = row.host_operands && options_.pinned;
     row.hot = hot();
+    if (options_.keep) row.kept = *options_.keep == GemmPlan::Operand::A ? "A" : "B";
     if (is_host(backend)) row.threads = threads_;
     try {
-      const std::unique_ptr<Subject> candidate = subject(backend, problem_->description(), kernel);
+      const std::unique_ptr<Subject> candidate =
+          subject(backend, problem_->description(), kernel, options_.keep);
       row.outcome = verify(*candidate);
       const Dispatch& receipt = candidate->context->last_dispatch();
       row.kernel = receipt.kernel;

@@ -1,10 +1,12 @@
 // `mblas bench`.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "case.hpp"
+#include "mblas/plan.hpp"
 
 namespace mblas::bench {
 
@@ -18,9 +20,10 @@ struct BenchOptions {
   /// What is raced against: names of backends, cblas:PATH, onednn:PATH, isal:PATH; each may be a
   /// comma list.
   std::vector<std::string> versus;
-  bool ladder = false;      ///< also asks what kernels take of a GPU, and prints tables of a case
-  bool host = false;        ///< device backends get operands in host memory
-  bool pinned = false;      ///< and that memory pinned
+  bool ladder = false;  ///< also asks what kernels take of a GPU, and prints tables of a case
+  bool host = false;    ///< device backends get operands in host memory
+  bool pinned = false;  ///< and that memory pinned
+  std::optional<GemmPlan::Operand> keep;  ///< which operand the calls of gemm keep in a plan
   bool hot = false;         ///< the same operands every time, so that small ones stay in cache
   bool hot_host = false;    ///< the same for host_cases
   bool huge_pages = false;  ///< large operands in host memory ask for huge pages

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -121,6 +122,9 @@ void add_bench(CLI::App& app, BenchFlags& flags) {
   bench->add_flag("--host", o.host, "operands in host memory for device backends too");
   bench->add_flag("--pinned", o.pinned, "with --host: in memory that the CUDA driver has pinned")
       ->needs("--host");
+  bench->add_option("--keep", o.keep, "A or B: the calls of gemm keep that operand in a plan")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, GemmPlan::Operand>{
+          {"A", GemmPlan::Operand::A}, {"B", GemmPlan::Operand::B}}));
   bench->add_flag("--huge-pages", o.huge_pages, "large operands in host memory in huge pages");
   bench->add_option("--repeats", flags.repeats, "samples of each time (20; suites have their own)")
       ->check(CLI::PositiveNumber);

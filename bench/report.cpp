@@ -101,6 +101,7 @@ std::string row_json(const Row& row) {
   json.add("backend", row.backend).add("kernel", row.kernel);
   if (!row.config.empty()) json.add("config", row.config);
   if (row.tuned) json.add("tuned", true);
+  if (!row.kept.empty()) json.add("kept", row.kept);
   json.add("operands", row.pinned          ? "pinned"
                        : row.host_operands ? "host"
                                            : "native")

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 
 #include "element_types.hpp"
 #include "machine.hpp"
@@ -75,7 +76,7 @@ std::vector<Backend*> chosen_backends(std::vector<std::string> names) {
 }
 
 std::vector<Call> calls_of(const cases::Case& resolved, std::span<cases::Run> runs,
-                           Context& context) {
+                           Context& context, std::optional<GemmPlan::Operand> keep) {
   std::vector<Call> calls;
   const auto* gemm = std::get_if<cases::GemmCase>(&resolved);
   for (cases::Run& run : runs) {
@@ -88,12 +89,14 @@ std::vector<Call> calls_of(const cases::Case& resolved, std::span<cases::Run> ru
         [&]<class TA, class TC>(std::type_identity<TA>, std::type_identity<TC>) {
           using S = scalar_t<TA, TC>;
           const auto at = run.operands();
-          const GemmOptions options = cases::options_of(*gemm, at);
+          GemmOptions options = cases::options_of(*gemm, at);
+          const auto plan = keep ? std::make_shared<GemmPlan>(*keep) : nullptr;
+          options.plan = plan.get();
           calls.push_back([&context, c = *gemm, alpha = cases::scalar<S>(gemm->alpha),
                            beta = cases::scalar<S>(gemm->beta),
                            A = static_cast<const TA*>(at[0].at()),
                            B = static_cast<const TA*>(at[1].at()),
-                           C = static_cast<TC*>(at.back().at()), options] {
+                           C = static_cast<TC*>(at.back().at()), options, plan] {
             mblas::gemm(context, c.layout, c.transA, c.transB, c.m, c.n, c.k, alpha, A, c.lda, B,
                         c.ldb, beta, C, c.ldc, options);
           });

@@ -1,6 +1,7 @@
 // What a measurement begins with: names into backends, cases into calls.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include "case.hpp"
 #include "mblas/backend.hpp"
 #include "mblas/context.hpp"
+#include "mblas/plan.hpp"
 #include "peer.hpp"
 #include "problem.hpp"
 
@@ -30,7 +32,8 @@ int default_threads();
 /// The calls that a program would write, one for each copy of the operands. One plain product is
 /// called directly, as libraries are: tiny ones take no longer than what a test's descriptor needs
 /// to be unwrapped.
+/// `keep`: with a plan, each of them with one of its own.
 std::vector<Call> calls_of(const cases::Case& resolved, std::span<cases::Run> runs,
-                           Context& context);
+                           Context& context, std::optional<GemmPlan::Operand> keep = {});
 
 }  // namespace mblas::bench

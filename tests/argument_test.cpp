@@ -231,6 +231,9 @@ TEST(BadArguments, EpiloguesOfTypesWithoutThem) {
       .m = 2, .n = 2, .k = 2, .A = z, .lda = 2, .B = z, .ldb = 2, .C = to, .ldc = 2};
   expect_throws(kInvalid, {"gemm_grouped", "each problem has its own"},
                 [&] { gemm_grouped(context, std::vector{group}, options); });
+  GemmPlan plan(GemmPlan::Operand::A);
+  expect_throws(kInvalid, {"gemm_grouped", "a plan"},
+                [&] { gemm_grouped(context, std::vector{group}, GemmOptions{.plan = &plan}); });
   group.epilogue.bias = bias_per_row(to + 1);
   expect_throws(Status::Overlap, {"problem 0: gemm: C shares elements with bias"},
                 [&] { gemm_grouped(context, std::vector{group}); });

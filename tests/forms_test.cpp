@@ -177,6 +177,19 @@ TEST_F(Forms, TheVersionIsThatOfTheHeaders) {
   EXPECT_EQ(version(), mblas_version());
 }
 
+TEST_F(Forms, PlansDoNotChangeResults) {
+  for (const auto operand : {GemmPlan::Operand::A, GemmPlan::Operand::B}) {
+    GemmPlan plan(operand);
+    const GemmOptions options{.plan = &plan};
+    for (const Layout layout : {R, R, Layout::ColMajor, Layout::ColMajor}) {
+      const bool rows = layout == R;
+      gemm(context, layout, N, N, 2, 2, 2, 1, (rows ? A : B).data(), 2, (rows ? B : A).data(), 2, 0,
+           C.data(), 2, options);
+      expect(product);
+    }
+  }
+}
+
 TEST_F(Forms, Epilogues) {
   const float per[] = {-20, 1};
   GemmOptions options;

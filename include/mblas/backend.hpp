@@ -47,6 +47,16 @@ struct Scalar {
   bool operator==(const Scalar&) const = default;
 };
 
+/// An operand as a row has prepared it, in memory of its own.
+struct Prepared {
+  virtual ~Prepared() = default;
+  std::size_t bytes = 0;
+};
+/// Where a row keeps an operand from call to call: see GemmPlan.
+struct Keeper {
+  std::unique_ptr<Prepared> prepared;
+};
+
 /// C = alpha op(A) op(B) + beta C, with op(A) m×k, op(B) k×n, C m×n; then `epilogue`. int8 products
 /// become a C of float as `float(sum of products)` in place of the product. A row sees either only
 /// where its Kernel::fuses says so.
@@ -61,6 +71,8 @@ struct GemmArgs {
   std::int64_t batch = 1;
   int config = -1;  ///< which of Kernel::configs; -1: the kernel's own choice
   Epilogue epilogue;
+  Keeper* keeper = nullptr;  ///< of a plan, or null
+  bool keeps_b = false;      ///< which operand: B, else A
 };
 
 /// C = scale activation(alpha S + beta C + bias), all m×n: what remains after a row that does not

@@ -24,6 +24,7 @@
 #include "mblas/backend.hpp"
 #include "mblas/context.hpp"
 #include "mblas/forms.hpp"
+#include "mblas/plan.hpp"
 #include "mblas/types.hpp"
 
 namespace mblas {
@@ -31,6 +32,7 @@ namespace mblas {
 struct GemmOptions {
   Compute compute = Compute::Default;  ///< Default: the context's mode
   Epilogue epilogue = {};              ///< what becomes of the product; see epilogue.hpp
+  GemmPlan* plan = nullptr;            ///< keeps an operand; not null only for the call's time
 };
 
 template <class TA, class TC>
@@ -62,6 +64,10 @@ GemmArgs gemm_args(Op transA, Op transB, std::int64_t m, std::int64_t n, std::in
   args.out = dtype_v<TC>;
   args.compute = options.compute;
   args.epilogue = options.epilogue;
+  if (options.plan) {
+    args.keeper = options.plan->keeper();
+    args.keeps_b = options.plan->operand() == GemmPlan::Operand::B;
+  }
   args.transA = transA;
   args.transB = transB;
   args.m = m;
@@ -165,8 +171,8 @@ struct GemmGroup {
 };
 
 /// Products of different sizes. All are validated before the first is computed; no C may share
-/// elements with an operand of any problem. Each problem has its epilogue; one in the options:
-/// InvalidArgument.
+/// elements with an operand of any problem. Each problem has its epilogue; one in the options, or a
+/// plan: InvalidArgument.
 template <class TA, class TC>
 void gemm_grouped(Context& context, std::span<const GemmGroup<TA, TC>> groups,
                   const GemmOptions& options = {}) {

@@ -10,6 +10,7 @@
 #include "mblas/gemm.hpp"
 #include "mblas/gf256.hpp"
 #include "mblas/launches.hpp"
+#include "mblas/plan.hpp"
 #include "mblas/transpose.hpp"
 #include "mblas/tune.hpp"
 #include "mblas/types.hpp"

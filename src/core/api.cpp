@@ -103,6 +103,9 @@ void check_group_options(Context& context, const GemmOptions& options) {
   if (!options.epilogue.is_none())
     fail(context, Status::InvalidArgument,
          "gemm_grouped: the options have an epilogue, but each problem has its own");
+  if (options.plan)
+    fail(context, Status::InvalidArgument,
+         "gemm_grouped: the options have a plan, which is for one operand");
 }
 
 void check_batch_sizes(Context& context, std::size_t a, std::size_t b, std::size_t c) {

@@ -118,6 +118,7 @@ struct Stager<GemmArgs> {
     d.k = g.k > 0 ? k.kn : 0;
     if (k.p > 0) d.beta = {1, 0};
     if (k.p + k.kn < g.k) d.epilogue = {};
+    d.keeper = nullptr;  // the same addresses hold one block after another
     return d;
   }
 };

@@ -217,6 +217,7 @@ void swap_layout(GemmArgs& args) {
   std::swap(args.m, args.n);
   std::swap(args.A, args.B);
   std::swap(args.transA, args.transB);
+  args.keeps_b = !args.keeps_b;
   BiasPer& per = args.epilogue.bias.per;
   if (per != BiasPer::None) per = per == BiasPer::Row ? BiasPer::Column : BiasPer::Row;
 }

@@ -164,6 +164,7 @@ struct Operands<GemmArgs> {
       p.B = {b, b_cols(), b_rows() * b_cols()};
     }
     p.C = {c, p.n, p.m * p.n};
+    p.keeper = nullptr;
     return p;
   }
 

@@ -12,7 +12,8 @@
 namespace mblas::cuda::gemm {
 namespace {
 
-using Product = hopper::PlaneProduct<hopper::Bf16x3, hopper::kBf16x3Tiles>;
+constexpr char kName[] = "tensor_bf16x6";
+using Product = hopper::PlaneProduct<hopper::Bf16x3, hopper::kBf16x3Tiles, kName>;
 
 /// Microseconds of a call by the models.
 double estimate(const GemmArgs& args, const DeviceInfo& device) {
@@ -44,7 +45,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
 }  // namespace
 
 Kernel<GemmArgs> tensor_bf16x6() {
-  return {"tensor_bf16x6",
+  return {kName,
           "float as three planes of bfloat16 on Hopper's tensor cores",
           declines,
           Product::workspace_bytes,

@@ -12,7 +12,8 @@
 namespace mblas::cuda::gemm {
 namespace {
 
-using Product = hopper::PlaneProduct<hopper::F16x2, hopper::kF16x2Tiles>;
+constexpr char kName[] = "tensor_fp16x3";
+using Product = hopper::PlaneProduct<hopper::F16x2, hopper::kF16x2Tiles, kName>;
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (args.in != DType::f32) return "for f32";
@@ -23,7 +24,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
 }  // namespace
 
 Kernel<GemmArgs> tensor_fp16x3() {
-  return {"tensor_fp16x3",
+  return {kName,
           "float as two scaled planes of half on Hopper's tensor cores",
           declines,
           Product::workspace_bytes,

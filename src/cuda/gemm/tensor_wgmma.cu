@@ -7,10 +7,13 @@
 #include "core/finish.hpp"
 #include "cuda/gemm/hopper/call.cuh"
 #include "cuda/gemm/repack.cuh"
+#include "cuda/kept.hpp"
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm {
 namespace {
+
+constexpr char kName[] = "tensor_wgmma";
 
 const ConfigList<hopper::Config>& configs() {
   static const auto list = hopper::config_list(hopper::kTiles);
@@ -95,11 +98,24 @@ void run_typed(const GemmArgs& args, const CudaQueue& queue) {
     p.finish = Finish<float>(args.epilogue);
   }
   static_cast<GemmProblem<Acc>&>(p) = gemm_problem<From, Out>(product, queue, 1, 1);
-  const auto prepare = [&](DeviceInput& x, bool& shared, const Input& from, const Source& s) {
+  const auto prepare = [&](DeviceInput& x, bool& shared, bool is_b, const Input& from,
+                           const Source& s) {
     hopper::Source as = {x.data, s.rows, s.cols, from.ld, from.stride, args.batch, s.along_k};
     shared = s.copy.count == 1;
     if (s.copied) {
-      x = repack(x, from.ld, access_bits(from, args.batch, sizeof(From)), s.copy, free, queue);
+      const KeptPlace kept =
+          from.pointers
+              ? KeptPlace{}
+              : kept_place(args, is_b,
+                           {kName, from.data, s.rows, s.cols, from.ld, from.stride, s.copy.count,
+                            s.copy.size, s.along_k && !s.copy.transposed, queue.device().ordinal},
+                           s.bytes(), queue);
+      std::byte* const to = kept.at ? kept.at : free;
+      if (kept.filled)
+        x = {to, shared ? 0 : s.copy.matrix_bytes(), nullptr};
+      else
+        x = repack(x, from.ld, access_bits(from, args.batch, sizeof(From)), s.copy, to, queue);
+      if (kept.at) set_filled(args);
       free += s.bytes();
       as = {x.data,       s.copy.rows, s.copy.cols, s.copy.ld(), s.copy.rows * s.copy.ld(),
             s.copy.count, s.along_k};
@@ -107,8 +123,8 @@ void run_typed(const GemmArgs& args, const CudaQueue& queue) {
     if (shared) as.count = 1;
     return as;
   };
-  const hopper::Source a = prepare(p.A, p.shared_a, args.A, source_of_a(args));
-  const hopper::Source b = prepare(p.B, p.shared_b, args.B, source_of_b(args));
+  const hopper::Source a = prepare(p.A, p.shared_a, false, args.A, source_of_a(args));
+  const hopper::Source b = prepare(p.B, p.shared_b, true, args.B, source_of_b(args));
   hopper::set_results<Out>(p, args);
   hopper::set_schedule(p, plan, shape_of(args, queue.device()), free);
   hopper::run_engine<In>(plan.tile, p, a, b, queue);
@@ -133,7 +149,7 @@ void run(const GemmArgs& args, Queue& base) {
 }  // namespace
 
 Kernel<GemmArgs> tensor_wgmma() {
-  return {"tensor_wgmma",
+  return {kName,
           "half, bfloat16, int8, TF32 on Hopper's tensor cores, fed by the copy engine",
           declines,
           workspace_bytes,

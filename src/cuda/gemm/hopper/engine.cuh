@@ -245,11 +245,15 @@ template <class Acc>
 __device__ Ranges ranges_of_operands(const Problem<Acc>& p) {
   __shared__ Ranges shared[kThreads / 32];
   Ranges all;
-  for (int i = int(threadIdx.x); i < p.range_count; i += kThreads) {
-    const Ranges x = p.ranges[i];
-    all.a.add(x.a);
-    all.b.add(x.b);
-  }
+  const auto add = [&](const Ranges* ranges) {
+    for (int i = int(threadIdx.x); i < p.range_count; i += kThreads) {
+      const Ranges x = ranges[i];
+      all.a.add(x.a);
+      all.b.add(x.b);
+    }
+  };
+  add(p.ranges);
+  if (p.kept_ranges) add(p.kept_ranges);
   return reduce<kThreads>(all, shared);
 }
 

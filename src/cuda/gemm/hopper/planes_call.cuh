@@ -6,11 +6,12 @@
 #include "cuda/gemm/part.hpp"
 #include "cuda/gemm/repack.cuh"
 #include "cuda/gemm/simt.hpp"
+#include "cuda/kept.hpp"
 
 namespace mblas::cuda::gemm::hopper {
 
-/// Products of In = Planes<…> by `kTiles`.
-template <class In, const auto& kTiles>
+/// Products of In = Planes<…> by `kTiles`, for the row of that name.
+template <class In, const auto& kTiles, const auto& kName>
 struct PlaneProduct {
   using Plane = Element<In>;
   static constexpr int kPlanes = kPlanesOf<In>;
@@ -58,16 +59,18 @@ struct PlaneProduct {
   /// How much of a call is in planes at a time: all of it, or so many matrices, or a part of one.
   static Extents block_of(const GemmArgs& args) {
     constexpr std::int64_t kUnit = 384, kWorthCutting = 4096;  // a multiple of all tiles' edges
+    constexpr std::int64_t kMostOfA = kMostPlaneBytes / 5 * 4;
     Extents size = {args.m, args.n, args.k, args.batch};
     const auto half = [](std::int64_t x, std::int64_t unit) {
       return ceil_div(x, 2 * unit) * unit;
     };
     while (plane_bytes(part_of(args, {}, size)) > kMostPlaneBytes) {
-      std::int64_t& longer = size.m > size.n ? size.m : size.n;
       if (size.batch > 1)
         size.batch = ceil_div(size.batch, 2);
-      else if (longer > kWorthCutting)
-        longer = half(longer, kUnit);
+      else if (size.n > kWorthCutting && split_of_a(part_of(args, {}, size)).bytes() < kMostOfA)
+        size.n = half(size.n, kUnit);  // A stays in planes from block to block
+      else if (std::max(size.m, size.n) > kWorthCutting)
+        (size.m > size.n ? size.m : size.n) = half(std::max(size.m, size.n), kUnit);
       else
         size.k = half(size.k, kUnit);
     }
@@ -97,19 +100,27 @@ struct PlaneProduct {
     return std::max(device.compute_units, 1) * kSplitBlocksEach;
   }
 
+  static std::int64_t most_bytes(const Split& s) {
+    return kScaled<In> ? ceil_div(s.lines() * std::int64_t(sizeof(unsigned)), 256) * 256 : 0;
+  }
+  static std::int64_t range_bytes(const DeviceInfo& device) {
+    return split_blocks(device) * std::int64_t(sizeof(Ranges));
+  }
+
   /// The parts of the workspace, from `begin` on.
   struct Places {
-    std::int64_t a, b, most_a, most_b, ranges, left, sums, end;
+    std::int64_t a, most_a, ranges, b, most_b, ranges_b, left, sums, end;
   };
+  /// What is of op(A) first, where it stays from one part to the next.
   static Places places_of(const GemmArgs& part, const DeviceInfo& device) {
     Places p;
     p.a = std::int64_t(gemm_pointer_bytes(part, device));
-    p.b = p.a + split_of_a(part).bytes();
-    p.most_a = p.b + split_of_b(part).bytes();
-    constexpr std::int64_t kMostBytes = kScaled<In> ? sizeof(unsigned) : 0;
-    p.most_b = p.most_a + split_of_a(part).lines() * kMostBytes;
-    p.ranges = ceil_div(p.most_b + split_of_b(part).lines() * kMostBytes, 256) * 256;
-    p.left = p.ranges + split_blocks(device) * std::int64_t(sizeof(Ranges));
+    p.most_a = p.a + split_of_a(part).bytes();
+    p.ranges = p.most_a + most_bytes(split_of_a(part));
+    p.b = ceil_div(p.ranges + range_bytes(device), 256) * 256;
+    p.most_b = p.b + split_of_b(part).bytes();
+    p.ranges_b = p.most_b + most_bytes(split_of_b(part));
+    p.left = p.ranges_b + range_bytes(device);
     p.sums = ceil_div(p.left + std::int64_t(sizeof(unsigned)), 256) * 256;
     // Of the engine's slices and of simt's, which come after them.
     p.end = p.sums + std::max(std::int64_t(plan_of(part, device).sum_bytes),
@@ -124,55 +135,121 @@ struct PlaneProduct {
     return std::size_t(most);
   }
 
+  /// Of an operand, in the workspace or in a plan.
+  struct PlaneMemory {
+    std::byte* planes;
+    unsigned* most;
+    Ranges* ranges;
+  };
   static SplitOperand<Plane> split_operand(const Split& s, const DeviceInput& from, const Input& x,
-                                           std::int64_t batch, std::byte* to, unsigned* most) {
+                                           std::int64_t batch, const PlaneMemory& to) {
     const bool pairs = access_bits(x, batch, sizeof(float)) % 8 == 0;
-    return {from,   s.rows, s.cols, x.ld, s.count, s.along_k, pairs, reinterpret_cast<Plane*>(to),
-            s.ld(), most};
+    return {from,    s.rows,    s.cols, x.ld,
+            s.count, s.along_k, pairs,  reinterpret_cast<Plane*>(to.planes),
+            s.ld(),  to.most};
   }
   static Source source_of(const Split& s, const std::byte* planes) {
     return {planes, s.rows, s.cols, s.ld(), s.rows * s.ld(), s.count * kPlanes, s.along_k};
   }
 
-  static void run_block(const GemmArgs& part, const CudaQueue& queue) {
+  static void launch_split(const SplitProblem<Plane>& split, const CudaQueue& queue) {
+    const int blocks = split_blocks(queue.device());
+    if constexpr (kScaled<In>) {
+      const DeviceGuard guard(queue.device().ordinal);
+      const auto clear = [&](const SplitOperand<Plane>& x) {
+        const std::int64_t lines = x.count * (x.along_k ? x.rows : x.cols);
+        if (lines > 0)
+          cuda_check(
+              cudaMemsetAsync(x.most, 0, std::size_t(lines) * sizeof(unsigned), queue.stream()),
+              "clearing of magnitudes");
+      };
+      clear(split.a);
+      clear(split.b);
+      launch(queue, find_most_kernel<Plane>, blocks, dim3(kSplitThreads), split);
+    }
+    launch(queue, split_kernel<In>, blocks, dim3(kSplitThreads), split);
+  }
+
+  /// The planes of A or B in the call's plan, filled; elsewhere nullptr.
+  static PlaneMemory kept(const GemmArgs& args, bool is_b, const Split& s, const Input& x,
+                          const DeviceInput& from, const CudaQueue& queue) {
+    if (x.pointers) return {};
+    const KeptPlace place =
+        kept_place(args, is_b,
+                   {kName, x.data, s.rows, s.cols, x.ld, x.stride, s.count, sizeof(float),
+                    s.along_k, queue.device().ordinal},
+                   std::size_t(s.bytes() + most_bytes(s) + range_bytes(queue.device())), queue);
+    if (!place.at) return {};
+    const PlaneMemory memory = {place.at, reinterpret_cast<unsigned*>(place.at + s.bytes()),
+                                reinterpret_cast<Ranges*>(place.at + s.bytes() + most_bytes(s))};
+    if (!place.filled) {
+      SplitProblem<Plane> split = {{}, {}, memory.ranges};
+      split.a.cols = split.b.cols = 1;
+      (is_b ? split.b : split.a) = split_operand(s, from, x, args.batch, memory);
+      launch_split(split, queue);
+      set_filled(args);
+    }
+    return memory;
+  }
+
+  /// Is op(A) of the part what op(A) of the one before was?
+  static bool has_same_a(const GemmArgs& part, const GemmArgs& before) {
+    return part.A.data && part.A.data == before.A.data && part.m == before.m &&
+           part.k == before.k && part.batch == before.batch;
+  }
+
+  /// `whole`: the part is all of the call. `a_stays`: the part before has left A in planes.
+  static void run_block(const GemmArgs& part, bool whole, bool a_stays, const CudaQueue& queue) {
     const DeviceInfo& device = queue.device();
     const Places places = places_of(part, device);
     const Split split_a = split_of_a(part), split_b = split_of_b(part);
     std::byte* const base = queue.workspace.data();
     Problem<float> p;
     static_cast<GemmProblem<float>&>(p) = gemm_problem<float, float>(part, queue, 1, 1);
-    auto* const ranges = reinterpret_cast<Ranges*>(base + places.ranges);
-    auto* const most_a = reinterpret_cast<unsigned*>(base + places.most_a);
-    auto* const most_b = reinterpret_cast<unsigned*>(base + places.most_b);
-    const SplitProblem<Plane> split = {
-        split_operand(split_a, p.A, part.A, part.batch, base + places.a, most_a),
-        split_operand(split_b, p.B, part.B, part.batch, base + places.b, most_b), ranges};
-    p.most_a = most_a;
-    p.most_b = most_b;
+    auto* const ranges_a = reinterpret_cast<Ranges*>(base + places.ranges);
+    auto* const ranges = a_stays ? reinterpret_cast<Ranges*>(base + places.ranges_b) : ranges_a;
+    PlaneMemory a = {base + places.a, reinterpret_cast<unsigned*>(base + places.most_a), ranges};
+    PlaneMemory b = {base + places.b, reinterpret_cast<unsigned*>(base + places.most_b), ranges};
+    SplitProblem<Plane> split = {split_operand(split_a, p.A, part.A, part.batch, a),
+                                 split_operand(split_b, p.B, part.B, part.batch, b), ranges};
+    p.kept_ranges = nullptr;
+    if (a_stays) {
+      split.a.count = 0;
+      p.kept_ranges = ranges_a;  // with those of the first part's B: more is left to simt then
+    }
+    if (whole && part.k > 0) {
+      const PlaneMemory keep = part.keeps_b ? kept(part, true, split_b, part.B, p.B, queue)
+                                            : kept(part, false, split_a, part.A, p.A, queue);
+      if (keep.planes) {
+        (part.keeps_b ? b : a) = keep;
+        (part.keeps_b ? split.b : split.a).count = 0;
+        p.kept_ranges = keep.ranges;
+      }
+    }
+    p.most_a = a.most;
+    p.most_b = b.most;
     p.ranges = ranges;
     p.range_count = split_blocks(device);
     p.left = reinterpret_cast<unsigned*>(base + places.left);
     p.shared_a = split_a.count == 1;
     p.shared_b = split_b.count == 1;
-    if constexpr (kScaled<In>) {
-      const DeviceGuard guard(device.ordinal);
-      cuda_check(
-          cudaMemsetAsync(most_a, 0, std::size_t(places.ranges - places.most_a), queue.stream()),
-          "clearing of magnitudes");
-      launch(queue, find_most_kernel<Plane>, p.range_count, dim3(kSplitThreads), split);
-    }
-    launch(queue, split_kernel<In>, p.range_count, dim3(kSplitThreads), split);
+    launch_split(split, queue);
     const Plan plan = plan_of(part, device);
     set_results<float>(p, part);
     set_schedule(p, plan, shape_of(part, device), base + places.sums);
-    run_engine<In>(plan.tile, p, source_of(split_a, base + places.a),
-                   source_of(split_b, base + places.b), queue);
+    run_engine<In>(plan.tile, p, source_of(split_a, a.planes), source_of(split_b, b.planes), queue);
     run_simt_where(p.left, p, part, base + places.sums, queue);
   }
 
   static void run(const GemmArgs& args, Queue& base) {
     const auto& queue = static_cast<const CudaQueue&>(base);
-    for_each_block(args, [&](const GemmArgs& part) { run_block(part, queue); });
+    GemmArgs before;
+    for_each_block(args, [&](const GemmArgs& part) {
+      const bool whole =
+          part.m == args.m && part.n == args.n && part.k == args.k && part.batch == args.batch;
+      run_block(part, whole, has_same_a(part, before), queue);
+      before = part;
+    });
   }
 
   /// Null, or why a call is not for the engine.

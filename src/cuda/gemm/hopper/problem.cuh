@@ -50,7 +50,7 @@ struct Problem : GemmProblem<Acc> {
   Acc* sums;  ///< of slices
   /// Of planes only: the magnitudes of the operands, and where to say whether the product is left
   /// to another kernel.
-  const Ranges* ranges;
+  const Ranges *ranges, *kept_ranges;  ///< those of an operand that is kept, or null
   int range_count;
   unsigned* left;
   /// Of scaled planes: see SplitOperand.
