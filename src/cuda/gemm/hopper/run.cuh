@@ -109,7 +109,7 @@ void run_engine(int tile, Problem<Sum<In>> p, const Source& a, const Source& b,
                 const CudaQueue& queue) {
   using Run = decltype(&run_tile<Small, In>);
   if constexpr (kPlanesOf < In >> 1) {
-    constexpr Run kRun[] = {run_tile<Wide, In>, run_tile<Square, In>, run_tile<Small, In>};
+    constexpr Run kRun[] = {run_tile<Square, In>, run_tile<Small, In>};
     static_assert(std::size(kRun) == std::size(kBf16x3Tiles) &&
                   std::size(kRun) == std::size(kF16x2Tiles));
     kRun[tile](p, a, b, queue);
