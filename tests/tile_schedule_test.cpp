@@ -1,10 +1,12 @@
-// How the blocks of tensor_f64_tma share the steps of all tiles among themselves.
+// How products are shared out: the steps of tensor_f64_tma's tiles among its blocks, and calls cut
+// into parts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "cuda/gemm/part.hpp"
 #include "cuda/gemm/tensor_f64_tma_plan.hpp"
 
 namespace mblas::testing {
@@ -47,6 +49,31 @@ TEST(TileSchedule, EveryStepIsComputedOnce) {
         }
         for (const int times : computed) ASSERT_EQ(times, 1);
       }
+}
+
+TEST(Parts, EveryProductIsInOneAndKnowsWhetherAStays) {
+  const std::vector<float> data(3000);
+  std::vector<float> result(3000);
+  for (const std::int64_t k : {0, 5, 17}) {
+    GemmArgs args;
+    args.m = 7, args.n = 11, args.k = k, args.batch = 3;
+    args.A = {data.data(), 20, 1000};
+    args.B = {data.data(), 20, 1000};
+    args.C = {result.data(), 20, 1000};
+    std::vector<int> computed(std::size_t(args.batch * args.m * args.n));
+    const void* before = nullptr;
+    cuda::gemm::for_each_part(args, {3, 4, 6, 1}, [&](const GemmArgs& part, bool a_stays) {
+      EXPECT_EQ(a_stays, part.A.data == before);
+      before = part.A.data;
+      const auto at = static_cast<const float*>(part.C.data) - result.data();
+      const std::int64_t row = at % 1000 / 20, col = at % 20;
+      ASSERT_TRUE(part.batch == 1 && row + part.m <= args.m && col + part.n <= args.n);
+      for (std::int64_t i = row; i < row + part.m; ++i)
+        for (std::int64_t j = col; j < col + part.n; ++j)
+          computed[std::size_t((at / 1000 * args.m + i) * args.n + j)] += int(k == 0 ? 1 : part.k);
+    });
+    for (const int products : computed) ASSERT_EQ(products, k == 0 ? 1 : k);
+  }
 }
 
 }  // namespace

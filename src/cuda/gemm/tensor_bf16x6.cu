@@ -20,7 +20,7 @@ double estimate(const GemmArgs& args, const DeviceInfo& device) {
   constexpr double kLaunches = 7, kBytes = 3.3e6;  // of splitting a microsecond
   constexpr double kPlaneBytes = Product::kPlanes * sizeof(Product::Plane);
   double sum = 0;
-  Product::for_each_block(args, [&](const GemmArgs& part) {
+  Product::for_each_block(args, [&](const GemmArgs& part, bool) {
     const double elements = double(Product::plane_bytes(part)) / kPlaneBytes;
     sum += kLaunches + elements * (sizeof(float) + kPlaneBytes) / kBytes +
            Product::plan_of(part, device).microseconds;
@@ -45,13 +45,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
 }  // namespace
 
 Kernel<GemmArgs> tensor_bf16x6() {
-  return {kName,
-          "float as three planes of bfloat16 on Hopper's tensor cores",
-          declines,
-          Product::workspace_bytes,
-          Product::run,
-          nullptr,
-          Product::configs().names()};
+  return Product::row("float as three planes of bfloat16 on Hopper's tensor cores", declines);
 }
 
 }  // namespace mblas::cuda::gemm

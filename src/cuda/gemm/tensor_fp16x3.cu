@@ -24,13 +24,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
 }  // namespace
 
 Kernel<GemmArgs> tensor_fp16x3() {
-  return {kName,
-          "float as two scaled planes of half on Hopper's tensor cores",
-          declines,
-          Product::workspace_bytes,
-          Product::run,
-          nullptr,
-          Product::configs().names()};
+  return Product::row("float as two scaled planes of half on Hopper's tensor cores", declines);
 }
 
 }  // namespace mblas::cuda::gemm

@@ -23,7 +23,6 @@ namespace mblas::cuda::gemm {
 namespace {
 
 using ozaki::kCount;
-constexpr std::int64_t kMostBytes = std::int64_t{2} << 30;  // of workspace
 constexpr std::int64_t kRowUnit = 16;  // bytes that the copy engine wants rows at multiples of
 
 std::int64_t padded(std::int64_t x) { return ceil_div(x, kRowUnit) * kRowUnit; }
@@ -87,8 +86,8 @@ Extents block_of(const GemmArgs& args, const DeviceInfo& device) {
   };
   const auto fits = [&](const Extents& size) {
     const std::int64_t n = padded(size.n);
-    return kCount * ((size.m + n) * padded(size.k) + size.m * n) <= kMostBytes &&
-           Places(part_of(args, {}, size), device).end <= kMostBytes;
+    return kCount * ((size.m + n) * padded(size.k) + size.m * n) <= kMostEmulationBytes &&
+           Places(part_of(args, {}, size), device).end <= kMostEmulationBytes;
   };
   for (std::int64_t cuts_k = ceil_div(args.k, ozaki::kMostDepth);; cuts_k *= 2)
     for (std::int64_t cuts_m = 1;; ++cuts_m) {
@@ -101,21 +100,6 @@ Extents block_of(const GemmArgs& args, const DeviceInfo& device) {
     }
 }
 
-/// f(part, whether the planes of A are those of the part before) for every block in order.
-template <class F>
-void for_each_block(const GemmArgs& args, const DeviceInfo& device, F&& f) {
-  const Extents size = block_of(args, device);
-  Extents at = {};
-  for (at.batch = 0; at.batch < args.batch; ++at.batch)
-    for (at.m = 0; at.m < args.m; at.m += size.m)
-      for (at.k = 0; at.k < args.k; at.k += size.k)
-        for (at.n = 0; at.n < args.n; at.n += size.n)
-          f(part_of(args, at,
-                    {std::min(size.m, args.m - at.m), std::min(size.n, args.n - at.n),
-                     std::min(size.k, args.k - at.k), 1}),
-            at.n > 0);
-}
-
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (args.in != DType::f64) return "for f64";
   if (args.compute != Compute::OzakiFP64) return "computes through residues of int8 only";
@@ -126,7 +110,7 @@ std::size_t workspace_bytes(const GemmArgs& args, const DeviceInfo& device) {
   if (args.k == 0) return 0;
   std::int64_t most = 0;
   const GemmArgs one = part_of(args, {}, {args.m, args.n, args.k, 1});  // matrix of a batch
-  for_each_block(one, device, [&](const GemmArgs& part, bool) {
+  for_each_part(one, block_of(one, device), [&](const GemmArgs& part, bool) {
     most = std::max(most, Places(part, device).end);
   });
   return std::size_t(most);
@@ -221,8 +205,8 @@ void run(const GemmArgs& args, Queue& base) {
                            nullptr, queue);
     return;
   }
-  for_each_block(args, queue.device(),
-                 [&](const GemmArgs& part, bool has_a) { run_block(part, has_a, queue); });
+  for_each_part(args, block_of(args, queue.device()),
+                [&](const GemmArgs& part, bool has_a) { run_block(part, has_a, queue); });
 }
 
 }  // namespace

@@ -15,7 +15,6 @@ template <class In, const auto& kTiles, const auto& kName>
 struct PlaneProduct {
   using Plane = Element<In>;
   static constexpr int kPlanes = kPlanesOf<In>;
-  static constexpr std::int64_t kMostPlaneBytes = std::int64_t{2} << 30;
   static constexpr int kSplitBlocksEach = 4;  // of a multiprocessor
 
   static const ConfigList<Config>& configs() {
@@ -59,12 +58,12 @@ struct PlaneProduct {
   /// How much of a call is in planes at a time: all of it, or so many matrices, or a part of one.
   static Extents block_of(const GemmArgs& args) {
     constexpr std::int64_t kUnit = 384, kWorthCutting = 4096;  // a multiple of all tiles' edges
-    constexpr std::int64_t kMostOfA = kMostPlaneBytes / 5 * 4;
+    constexpr std::int64_t kMostOfA = kMostEmulationBytes / 5 * 4;
     Extents size = {args.m, args.n, args.k, args.batch};
     const auto half = [](std::int64_t x, std::int64_t unit) {
       return ceil_div(x, 2 * unit) * unit;
     };
-    while (plane_bytes(part_of(args, {}, size)) > kMostPlaneBytes) {
+    while (plane_bytes(part_of(args, {}, size)) > kMostEmulationBytes) {
       if (size.batch > 1)
         size.batch = ceil_div(size.batch, 2);
       else if (size.n > kWorthCutting && split_of_a(part_of(args, {}, size)).bytes() < kMostOfA)
@@ -77,23 +76,9 @@ struct PlaneProduct {
     return size;
   }
 
-  /// f(part) for every block in order.
   template <class F>
   static void for_each_block(const GemmArgs& args, F&& f) {
-    const Extents size = block_of(args);
-    Extents at = {};
-    for (at.batch = 0; at.batch < args.batch; at.batch += size.batch)
-      for (at.m = 0; at.m < args.m; at.m += size.m)
-        for (at.n = 0; at.n < args.n; at.n += size.n) {
-          at.k = 0;
-          do {
-            f(part_of(
-                args, at,
-                {std::min(size.m, args.m - at.m), std::min(size.n, args.n - at.n),
-                 std::min(size.k, args.k - at.k), std::min(size.batch, args.batch - at.batch)}));
-            at.k += size.k;
-          } while (at.k < args.k);
-        }
+    for_each_part(args, block_of(args), f);
   }
 
   static int split_blocks(const DeviceInfo& device) {
@@ -130,8 +115,9 @@ struct PlaneProduct {
 
   static std::size_t workspace_bytes(const GemmArgs& args, const DeviceInfo& device) {
     std::int64_t most = 0;
-    for_each_block(
-        args, [&](const GemmArgs& part) { most = std::max(most, places_of(part, device).end); });
+    for_each_block(args, [&](const GemmArgs& part, bool) {
+      most = std::max(most, places_of(part, device).end);
+    });
     return std::size_t(most);
   }
 
@@ -192,12 +178,6 @@ struct PlaneProduct {
     return memory;
   }
 
-  /// Is op(A) of the part what op(A) of the one before was?
-  static bool has_same_a(const GemmArgs& part, const GemmArgs& before) {
-    return part.A.data && part.A.data == before.A.data && part.m == before.m &&
-           part.k == before.k && part.batch == before.batch;
-  }
-
   /// `whole`: the part is all of the call. `a_stays`: the part before has left A in planes.
   static void run_block(const GemmArgs& part, bool whole, bool a_stays, const CudaQueue& queue) {
     const DeviceInfo& device = queue.device();
@@ -243,12 +223,10 @@ struct PlaneProduct {
 
   static void run(const GemmArgs& args, Queue& base) {
     const auto& queue = static_cast<const CudaQueue&>(base);
-    GemmArgs before;
-    for_each_block(args, [&](const GemmArgs& part) {
+    for_each_block(args, [&](const GemmArgs& part, bool a_stays) {
       const bool whole =
           part.m == args.m && part.n == args.n && part.k == args.k && part.batch == args.batch;
-      run_block(part, whole, has_same_a(part, before), queue);
-      before = part;
+      run_block(part, whole, a_stays, queue);
     });
   }
 
@@ -257,8 +235,14 @@ struct PlaneProduct {
     if (const char* reason = hopper::declines_engine(args, device)) return reason;
     if (args.config < 0) return nullptr;
     bool all = true;
-    for_each_block(args, [&](const GemmArgs& part) { all &= plan_of(part, device).rows > 0; });
+    for_each_block(args,
+                   [&](const GemmArgs& part, bool) { all &= plan_of(part, device).rows > 0; });
     return all ? nullptr : "the configuration's slices are not for this call";
+  }
+
+  static Kernel<GemmArgs> row(const char* note,
+                              const char* (*declines)(const GemmArgs&, const DeviceInfo&)) {
+    return {kName, note, declines, workspace_bytes, run, nullptr, configs().names()};
   }
 };
 
