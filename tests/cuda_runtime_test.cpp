@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "device_array.hpp"
 #include "mblas/mblas.hpp"
 #include "support.hpp"
 
@@ -16,35 +17,7 @@ namespace {
 constexpr auto R = Layout::RowMajor;
 constexpr auto N = Op::NoTrans;
 
-/// Device or managed memory that holds `host`.
-class Floats {
- public:
-  explicit Floats(const std::vector<float>& host, bool managed = false) : size_(host.size()) {
-    if (managed)
-      EXPECT_EQ(cudaMallocManaged(&data_, bytes()), cudaSuccess);
-    else
-      EXPECT_EQ(cudaMalloc(&data_, bytes()), cudaSuccess);
-    set(host);
-  }
-  ~Floats() { cudaFree(data_); }
-  Floats(const Floats&) = delete;
-  Floats& operator=(const Floats&) = delete;
-
-  float* get() const { return static_cast<float*>(data_); }
-  void set(const std::vector<float>& host) {
-    EXPECT_EQ(cudaMemcpy(data_, host.data(), bytes(), cudaMemcpyDefault), cudaSuccess);
-  }
-  std::vector<float> fetch() const {
-    std::vector<float> host(size_);
-    EXPECT_EQ(cudaMemcpy(host.data(), data_, bytes(), cudaMemcpyDefault), cudaSuccess);
-    return host;
-  }
-
- private:
-  std::size_t bytes() const { return size_ * sizeof(float); }
-  void* data_ = nullptr;
-  std::size_t size_;
-};
+using Floats = DeviceArray<float>;
 
 std::vector<float> ramp(std::size_t size, int step) {
   std::vector<float> values(size);

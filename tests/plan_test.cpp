@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "device_array.hpp"
 #include "mblas/mblas.hpp"
 #include "support.hpp"
 
@@ -17,34 +18,13 @@ namespace {
 constexpr std::int64_t kM = 201, kN = 333, kK = 517;  // rows that only copies align
 
 template <class T>
-class OnDevice {
- public:
-  OnDevice(std::int64_t size, unsigned seed) : size_(std::size_t(size)) {
-    EXPECT_EQ(cudaMalloc(&data_, size_ * sizeof(T)), cudaSuccess);
-    fill(seed);
-  }
-  ~OnDevice() { cudaFree(data_); }
-  OnDevice(const OnDevice&) = delete;
-  OnDevice& operator=(const OnDevice&) = delete;
-
-  T* get() const { return static_cast<T*>(data_); }
-  void fill(unsigned seed) {
-    std::mt19937 random(seed);
-    std::uniform_real_distribution<float> number(-1, 1);
-    std::vector<T> host(size_);
-    for (T& x : host) x = T(number(random));
-    EXPECT_EQ(cudaMemcpy(data_, host.data(), size_ * sizeof(T), cudaMemcpyDefault), cudaSuccess);
-  }
-  std::vector<float> fetch() const {
-    std::vector<T> host(size_);
-    EXPECT_EQ(cudaMemcpy(host.data(), data_, size_ * sizeof(T), cudaMemcpyDefault), cudaSuccess);
-    return {host.begin(), host.end()};
-  }
-
- private:
-  void* data_ = nullptr;
-  std::size_t size_;
-};
+std::vector<T> numbers(std::int64_t size, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> number(-1, 1);
+  std::vector<T> all(static_cast<std::size_t>(size));
+  for (T& x : all) x = T(number(random));
+  return all;
+}
 
 class Plan : public ::testing::Test {
  protected:
@@ -58,9 +38,9 @@ class Plan : public ::testing::Test {
 
 /// C of a product in the layout, with an operand in the plan.
 template <class T>
-std::vector<float> product(Context& context, Layout layout, Compute compute, const OnDevice<T>& A,
-                           const OnDevice<T>& B, GemmPlan* plan) {
-  OnDevice<T> C(kM * kN, 3);
+std::vector<float> product(Context& context, Layout layout, Compute compute,
+                           const DeviceArray<T>& A, const DeviceArray<T>& B, GemmPlan* plan) {
+  DeviceArray<T> C(numbers<T>(kM * kN, 3));
   const bool rows = layout == Layout::RowMajor;
   GemmOptions options;
   options.compute = compute;
@@ -68,19 +48,20 @@ std::vector<float> product(Context& context, Layout layout, Compute compute, con
   gemm(context, layout, Op::NoTrans, Op::NoTrans, kM, kN, kK, 1.f, A.get(), rows ? kK : kM, B.get(),
        rows ? kN : kK, 0.f, C.get(), rows ? kN : kM, options);
   context.synchronize();
-  return C.fetch();
+  const std::vector<T> result = C.fetch();
+  return {result.begin(), result.end()};
 }
 
 template <class T>
 void keeps_its_operand(const char* kernel, Compute compute) {
   Context context("cuda");
   context.set_kernel(std::string("gemm=") + kernel);
-  OnDevice<T> A(kM * kK, 1), B(kK * kN, 2);
+  DeviceArray<T> A(numbers<T>(kM * kK, 1)), B(numbers<T>(kK * kN, 2));
   for (const Layout layout : {Layout::RowMajor, Layout::ColMajor})
     for (const auto operand : {GemmPlan::Operand::A, GemmPlan::Operand::B}) {
       SCOPED_TRACE(std::string(kernel) + (operand == GemmPlan::Operand::A ? " A" : " B"));
-      OnDevice<T>& kept = operand == GemmPlan::Operand::A ? A : B;
-      OnDevice<T>& other = operand == GemmPlan::Operand::A ? B : A;
+      DeviceArray<T>& kept = operand == GemmPlan::Operand::A ? A : B;
+      DeviceArray<T>& other = operand == GemmPlan::Operand::A ? B : A;
       const auto call = [&](GemmPlan* plan) {
         return product(context, layout, compute, A, B, plan);
       };
@@ -91,11 +72,11 @@ void keeps_its_operand(const char* kernel, Compute compute) {
       EXPECT_GT(plan.bytes(), 0u);
       EXPECT_EQ(call(&plan), first);
       // The other operand is read each time, this one is not until it is said to have changed.
-      other.fill(7);
+      other.set(numbers<T>(operand == GemmPlan::Operand::A ? kK * kN : kM * kK, 7));
       const std::vector<float> second = call(nullptr);
       EXPECT_NE(second, first);
       EXPECT_EQ(call(&plan), second);
-      kept.fill(8);
+      kept.set(numbers<T>(operand == GemmPlan::Operand::A ? kM * kK : kK * kN, 8));
       EXPECT_EQ(call(&plan), second);
       plan.clear();
       EXPECT_EQ(plan.bytes(), 0u);
@@ -110,10 +91,11 @@ TEST_F(Plan, KeepsCopies) { keeps_its_operand<bfloat16>("tensor_wgmma", Compute:
 // Another matrix at another address, and another kernel, find nothing of theirs.
 TEST_F(Plan, IsOfOneOperand) {
   Context context("cuda");
-  OnDevice<float> A(kM * kK, 1), B(kK * kN, 2), other(kK * kN, 5);
+  DeviceArray<float> A(numbers<float>(kM * kK, 1)), B(numbers<float>(kK * kN, 2)),
+      other(numbers<float>(kK * kN, 5));
   GemmPlan plan(GemmPlan::Operand::B);
   for (const Compute compute : {Compute::BF16x6, Compute::FP16x3, Compute::BF16x6})
-    for (const OnDevice<float>* b : {&B, &other, &B})
+    for (const DeviceArray<float>* b : {&B, &other, &B})
       EXPECT_EQ(product(context, Layout::RowMajor, compute, A, *b, &plan),
                 product(context, Layout::RowMajor, compute, A, *b, nullptr));
 }
@@ -121,7 +103,7 @@ TEST_F(Plan, IsOfOneOperand) {
 // NaN in an operand that is kept still leave the product to native arithmetic.
 TEST_F(Plan, KeepsWhatPlanesDoNotSuit) {
   Context context("cuda");
-  OnDevice<float> A(kM * kK, 1), B(kK * kN, 2);
+  DeviceArray<float> A(numbers<float>(kM * kK, 1)), B(numbers<float>(kK * kN, 2));
   const float infinity = std::numeric_limits<float>::infinity();
   EXPECT_EQ(cudaMemcpy(B.get() + 5, &infinity, sizeof infinity, cudaMemcpyDefault), cudaSuccess);
   GemmPlan plan(GemmPlan::Operand::B);
@@ -138,7 +120,8 @@ TEST_F(Plan, IsUsedInGraphsOnceFilled) {
   ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
   Context context("cuda");
   context.set_stream(stream);
-  OnDevice<float> A(kM * kK, 1), B(kK * kN, 2), C(kM * kN, 3);
+  DeviceArray<float> A(numbers<float>(kM * kK, 1)), B(numbers<float>(kK * kN, 2)),
+      C(numbers<float>(kM * kN, 3));
   GemmPlan plan(GemmPlan::Operand::B);
   GemmOptions options;
   options.compute = Compute::FP16x3;
@@ -168,7 +151,7 @@ TEST_F(Plan, IsUsedInGraphsOnceFilled) {
   call();
   context.synchronize();
   EXPECT_GT(plan.bytes(), 0u);
-  EXPECT_EQ(replay([&] { B.fill(9); }), want);
+  EXPECT_EQ(replay([&] { B.set(numbers<float>(kK * kN, 9)); }), want);
   context.set_stream(nullptr);
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
