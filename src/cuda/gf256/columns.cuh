@@ -77,9 +77,14 @@ void launch_strips(const CudaQueue& queue, const Gf256Problem& problem, int widt
   const std::uint64_t bit = device.ordinal < 64 ? std::uint64_t{1} << device.ordinal : 0;
   if (!(bit & prepared.load(std::memory_order_relaxed))) {
     const DeviceGuard guard(device.ordinal);
-    cuda_check(cudaFuncSetAttribute(kKernel, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                    cudaSharedmemCarveoutMaxShared),
-               "shared memory of a kernel");
+    const auto set = [](cudaFuncAttribute attribute, int value) {
+      cuda_check(cudaFuncSetAttribute(kKernel, attribute, value), "shared memory of a kernel");
+    };
+    cudaFuncAttributes kernel;
+    cuda_check(cudaFuncGetAttributes(&kernel, kKernel), "shared memory of a kernel");
+    // What is declared counts where a launch has to be allowed more than 48 KiB.
+    set(cudaFuncAttributeMaxDynamicSharedMemorySize, memory - int(kernel.sharedSizeBytes));
+    set(cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
     prepared.fetch_or(bit, std::memory_order_relaxed);
   }
   launch_grid(queue, kKernel, grid, dim3(kStripThreads), std::size_t(dynamic), problem, strips,
