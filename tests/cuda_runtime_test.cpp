@@ -94,6 +94,10 @@ TEST_P(CudaRuntime, CallsAreCapturedIntoAGraph) {
   const Status grown = try_transpose_inplace(context, R, 512, 300, big.get(), 300, 512);
   EXPECT_EQ(grown, GetParam() == "cuda" ? Status::Ok : Status::NotSupported);
   ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  context.set_stream(nullptr);
+  call();
+  ASSERT_EQ(cudaStreamSynchronize(nullptr), cudaSuccess);
+  C.set(zeros);
   for (int replay = 1; replay <= 2; ++replay) {
     ASSERT_EQ(cudaGraphLaunch(executable, stream), cudaSuccess);
     ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);

@@ -97,6 +97,7 @@ class FakeQueue final : public Queue {
     ++(to_device ? fake_device().copies_to_device : fake_device().copies_to_host);
     issue([this, c, kind] { Queue::copy(c, kind); });
   }
+  bool capturing() const override { return fake_device().capturing; }
   void synchronize() override {
     run_pending();
     fake_device().at(Entry::Synchronize);

@@ -17,7 +17,8 @@ enum class Entry { Allocate, Copy, Run, Synchronize };
 /// The one device of backend "fake". Used by one thread at a time.
 struct FakeDevice {
   std::size_t capacity = std::size_t{1} << 30;
-  bool lazy = true;  ///< work waits for synchronize(); else it is done when it is issued
+  bool capturing = false;  ///< what queues say of themselves
+  bool lazy = true;        ///< work waits for synchronize(); else it is done when it is issued
 
   /// The `call`-th call of `entry` from now on (0: the next) throws `status`.
   void fail(Entry entry, int call, Status status);

@@ -317,6 +317,36 @@ TEST_F(Stage, SettingADeviceThatIsNotThere) {
   EXPECT_EQ(run_case(cases::GemmCase{}, context).fate, Fate::Ran);
 }
 
+TEST_F(Stage, WorkspaceOfGraphsOutlivesTheContextsUseOfTheirStream) {
+  const auto queue = fake_backend().make_queue({});
+  fake_device().lazy = false;
+  int streams[2];
+  Context context("fake");
+  const auto call = [&] {
+    EXPECT_EQ(run_case(cases::GemmCase{}, context, queue.get()).fate, Fate::Ran);
+  };
+  context.set_stream(&streams[0]);
+  call();
+  const std::size_t one = fake_device().used();
+  ASSERT_GT(one, 0u);
+  context.set_stream(&streams[1]);
+  EXPECT_EQ(fake_device().used(), 0u) << "no graph was captured";
+  context.set_stream(&streams[0]);
+  call();
+  fake_device().capturing = true;
+  call();
+  fake_device().capturing = false;
+  context.set_stream(&streams[1]);
+  EXPECT_EQ(fake_device().used(), one);
+  call();
+  EXPECT_EQ(fake_device().used(), 2 * one);
+  context.set_stream(&streams[0]);
+  call();
+  EXPECT_EQ(fake_device().used(), one) << "there it is used again";
+  context.set_device(0);
+  EXPECT_EQ(fake_device().used(), one);
+}
+
 TEST_F(Stage, VerificationReadsDeviceMemory) {
   const auto queue = fake_backend().make_queue({});
   fake_device().lazy = false;

@@ -52,10 +52,11 @@ class MBLAS_EXPORT Context {
   /// A backend's name, a comma list in order of preference, or `auto`. A single backend that cannot
   /// run here is an error that says why; of a list, the first one that can do a call does it.
   void set_backend(std::string_view names);
-  /// Device ordinal of device backends. Drops the queues made so far.
+  /// Device ordinal of device backends. Drops the queues made so far, as set_stream does.
   void set_device(int ordinal);
   /// The cudaStream_t (or a user's backend's own) that device backends work on from now on; null:
-  /// the default stream. The context does not own it; it must outlive its use here.
+  /// the default stream. The context does not own it; it must outlive its use here. Workspace that
+  /// graphs captured from it may use is kept as long as the context.
   void set_stream(void* stream);
   /// Threads of host backends; 0: MBLAS_NUM_THREADS, else what OpenMP would use, 1 in a parallel
   /// region.

@@ -72,10 +72,18 @@ Slot& Context::Impl::slot(Backend& backend) {
                                                " does not exist: backend " +
                                                std::string(backend.name()) + " has " +
                                                std::to_string(backend.device_count()));
-    QueueOptions options;
-    options.device = backend.memory() == Memory::Device ? device : 0;
-    options.stream = stream;
-    slots.push_back(std::make_unique<Slot>(&backend, backend.make_queue(options)));
+    const auto left = std::ranges::find_if(parked, [&](const Parked& p) {
+      return p.slot->backend == &backend && p.stream == stream && p.device == device;
+    });
+    if (left != parked.end()) {
+      slots.push_back(std::move(left->slot));
+      parked.erase(left);
+    } else {
+      QueueOptions options;
+      options.device = backend.memory() == Memory::Device ? device : 0;
+      options.stream = stream;
+      slots.push_back(std::make_unique<Slot>(&backend, backend.make_queue(options)));
+    }
     found = slots.end() - 1;
   }
   Slot& result = **found;
@@ -87,6 +95,16 @@ Slot& Context::Impl::slot(Backend& backend) {
     result.queue->set_num_threads(wanted);
   }
   return result;
+}
+
+void Context::Impl::leave_stream() {
+  // Workspaces go with their queues: the old stream may still be using them, and freeing waits for
+  // it.
+  std::erase_if(slots, [&](auto& slot) {
+    if (slot->backend->memory() != Memory::Device) return false;
+    if (slot->workspace.is_captured()) parked.push_back({stream, device, std::move(slot)});
+    return true;
+  });
 }
 
 std::size_t Context::Impl::limit_of(const Queue& queue) const {
@@ -116,16 +134,13 @@ void Context::set_device(int ordinal) {
                                                std::to_string(ordinal) + "; backend " +
                                                std::string(backend->name()) + " has " +
                                                std::to_string(backend->device_count()));
-  impl_->slots.clear();
+  impl_->leave_stream();
   impl_->device = ordinal;
 }
 
 void Context::set_stream(void* stream) {
   if (stream == impl_->stream) return;
-  // Workspaces go with their queues: the old stream may still be using them, and freeing waits for
-  // it.
-  std::erase_if(impl_->slots,
-                [](const auto& slot) { return slot->backend->memory() == Memory::Device; });
+  impl_->leave_stream();
   impl_->stream = stream;
 }
 

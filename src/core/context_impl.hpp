@@ -25,6 +25,8 @@ class Buffer {
   /// being captured and cannot allocate.
   std::byte* get(std::size_t bytes);
   std::size_t size() const { return bytes_; }
+  /// A graph may use memory of it.
+  bool is_captured() const { return captured_ || !retired_.empty(); }
 
  private:
   Queue* queue_;
@@ -76,6 +78,13 @@ struct Context::Impl {
   std::size_t user_workspace_bytes = 0;
 
   std::vector<std::unique_ptr<Slot>> slots;
+  /// Of device backends, for another stream or device than the present one.
+  struct Parked {
+    void* stream;
+    int device;
+    std::unique_ptr<Slot> slot;
+  };
+  std::vector<Parked> parked;  // whose workspace a graph may use
   Dispatch receipt;
   std::string last_error;
   std::uint64_t verify_calls = 0;
@@ -86,6 +95,8 @@ struct Context::Impl {
   Impl();
   /// The queue of a backend that can run here, with the thread count of this call.
   Slot& slot(Backend& backend);
+  /// Drops the queues of device backends and, but where a graph may use them, their workspaces.
+  void leave_stream();
   /// Bytes of workspace that a call may have on this queue's device.
   std::size_t limit_of(const Queue& queue) const;
 };
