@@ -29,6 +29,9 @@ enum class Compute : std::uint8_t {
   OzakiFP64,  ///< fp64 through exact int8 products
 };
 
+/// Whether the mode's arithmetic may be that of the type itself.
+constexpr bool is_native(Compute c) { return c == Compute::Default || c == Compute::Pedantic; }
+
 /// Element types of the erased interface. b1 … b16 are untyped elements of that many bytes, which
 /// transposes move without interpreting.
 enum class DType : std::uint8_t { f32, f64, cf32, cf64, f16, bf16, i8, i32, b1, b2, b4, b8, b16 };

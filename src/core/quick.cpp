@@ -13,10 +13,6 @@ namespace {
 constexpr std::uint64_t kMost = 128;                            // of m, n and k; a power of two
 constexpr std::uint64_t kMostPadding = std::uint64_t{1} << 40;  // no address of such overflows
 
-bool is_native(Compute compute) {
-  return compute == Compute::Default || compute == Compute::Pedantic;
-}
-
 /// Where a rows×cols matrix lies, to the end of its last row's padding: bytes.
 struct Bytes {
   std::uintptr_t begin, end;
@@ -72,7 +68,9 @@ bool is_tuned(Context::Impl& context, const GemmArgs& g, Compute compute) {
 bool run_quick(Context::Impl& context, Layout layout, GemmArgs& g) {
   const auto before = [](std::int64_t size) { return std::uint64_t(size) - 1; };
   if ((before(g.m) | before(g.n) | before(g.k)) >= kMost) return false;
-  if (g.batch != 1 || g.A.pointers || g.B.pointers || g.C.pointers || needs_finish(g)) return false;
+  if (g.batch != 1 || g.A.pointers || g.B.pointers || g.C.pointers || needs_finish(g) ||
+      g.tolerance != 0)
+    return false;
   const Compute compute = g.compute == Compute::Default ? context.compute : g.compute;
   if (!is_native(compute) || g.alpha == Scalar{} || !is_op(g.transA) || !is_op(g.transB))
     return false;

@@ -11,8 +11,7 @@ const char* never(const Args&, const DeviceInfo&) {
 }
 
 inline const char* unless_native(const GemmArgs& args, const DeviceInfo&) {
-  const bool native = args.compute == Compute::Default || args.compute == Compute::Pedantic;
-  return native ? nullptr : "computes in native arithmetic only";
+  return is_native(args.compute) ? nullptr : "computes in native arithmetic only";
 }
 
 inline const char* unless_square(const TransposeInplaceArgs& args, const DeviceInfo&) {

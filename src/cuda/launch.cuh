@@ -29,6 +29,11 @@ inline bool runs_clusters(const DeviceInfo& device) {
          std::find(compiled.begin(), compiled.end(), device.capability) != compiled.end();
 }
 
+/// Whether what runs may be Hopper's own instructions, which later devices lack.
+inline bool runs_hopper(const DeviceInfo& device) {
+  return device.capability == 90 && runs_clusters(device);
+}
+
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Launches on the queue's device and stream. Grids hold 2^31 - 1 blocks: kernels stride over the

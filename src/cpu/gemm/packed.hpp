@@ -13,8 +13,7 @@ inline constexpr double kGemmGrain = 16384;
 inline const char* unless_panels(const GemmArgs& args) {
   if (args.in != args.out || args.in > DType::cf64)
     return "float, double and complex products only";
-  const bool native = args.compute == Compute::Default || args.compute == Compute::Pedantic;
-  return native ? nullptr : "computes in native arithmetic only";
+  return is_native(args.compute) ? nullptr : "computes in native arithmetic only";
 }
 
 inline const GemmPanels& panels_of(const GemmArgs& args) { return isa().panels[int(args.in)]; }

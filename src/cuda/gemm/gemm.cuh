@@ -53,9 +53,7 @@ __device__ void store(const GemmProblem<Acc>& p, Acc sum, Out* c) {
 }
 
 inline const char* declines_emulation(const GemmArgs& args, const DeviceInfo&) {
-  return args.compute == Compute::Default || args.compute == Compute::Pedantic
-             ? nullptr
-             : "computes in native arithmetic only";
+  return is_native(args.compute) ? nullptr : "computes in native arithmetic only";
 }
 
 inline std::size_t gemm_pointer_bytes(const GemmArgs& args, const DeviceInfo&) {

@@ -188,8 +188,7 @@ Blocks blocks_of(const Gf256Args& args) {
 }
 
 const char* declines(const Gf256Args& args, const DeviceInfo& device) {
-  if (device.capability != 90 || !runs_clusters(device))
-    return "needs compute capability 9.0 and code for it";
+  if (!runs_hopper(device)) return "needs compute capability 9.0 and code for it";
   if (device.shared_memory < b1::kShared) return "needs more shared memory";
   if (std::min({args.m, args.n, args.k}) < kLeastSize) return "for larger sizes";
   return nullptr;

@@ -374,8 +374,8 @@ void run(const Gf256Args& args, Queue& base) {
 }
 
 const char* declines(const Gf256Args& args, const DeviceInfo& device) {
-  const bool hopper = device.capability == 90 && runs_clusters(device);
-  return hopper && tensor_b1_pays(args) ? "tensor_b1 is estimated to be faster" : nullptr;
+  return runs_hopper(device) && tensor_b1_pays(args) ? "tensor_b1 is estimated to be faster"
+                                                     : nullptr;
 }
 
 }  // namespace tensor_mma_file

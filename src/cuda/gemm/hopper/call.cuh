@@ -65,8 +65,7 @@ inline Plan plan_of(const GemmArgs& args, const Shape& shape, const ConfigList<C
 /// Null, or why the engine is not for this device or these sizes.
 inline const char* declines_engine(const GemmArgs& args, const DeviceInfo& device) {
   constexpr std::int64_t kMostCoordinate = std::int64_t{1} << 31;
-  if (device.capability != 90 || !runs_clusters(device))
-    return "needs compute capability 9.0 and code for it";
+  if (!runs_hopper(device)) return "needs compute capability 9.0 and code for it";
   if (device.shared_memory < Large::kShared) return "needs more shared memory";
   if (std::max({args.m, args.n, args.k, args.batch}) >= kMostCoordinate)
     return "for sizes of less than 2^31";
