@@ -6,12 +6,14 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <set>
+#include <variant>
 
 namespace mblas::bench {
 namespace {
 
 constexpr double kWidth = 1000, kLeft = 380, kRight = 40, kTop = 70, kBar = 14;
-constexpr double kRoofHeight = 460, kRoofLeft = 90;
+constexpr double kChartHeight = 460, kChartLeft = 90;
 constexpr const char* kColours[] = {"#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd",
                                     "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf"};
 
@@ -124,62 +126,110 @@ double bar_chart(Svg& svg, const std::vector<const Row*>& rows, Colours& colours
   return bottom + 60;
 }
 
+struct Point {
+  double x, y;
+  const char* colour;
+  std::string title, label;
+};
+
+/// Points between decades of both quantities.
+struct LogChart {
+  double x0 = 1e300, x1 = -1e300, y0 = 1e300, y1 = -1e300;  ///< logarithms
+  double left = kChartLeft, right = kWidth - 260, up, down;
+
+  LogChart(const std::vector<Point>& points, double top) : up(top + 50), down(up + kChartHeight) {
+    const auto above = [](double v) { return std::ceil(std::log10(v) + 1e-9); };
+    for (const Point& p : points) {
+      x0 = std::min(x0, std::floor(std::log10(p.x)));
+      x1 = std::max(x1, above(p.x));
+      y0 = std::min(y0, std::floor(std::log10(p.y)));
+      y1 = std::max(y1, above(p.y));
+    }
+  }
+  double x(double log) const { return left + (log - x0) / (x1 - x0) * (right - left); }
+  double y(double log) const { return down - (log - y0) / (y1 - y0) * (down - up); }
+
+  void axes(Svg& svg, const char* title, const char* of_x, const char* of_y) const {
+    svg.text(kWidth / 2, up - 26, title, "middle", 16);
+    for (double d = x0; d <= x1; ++d) {
+      svg.line(x(d), up, x(d), down, "#dddddd");
+      svg.text(x(d), down + 16, fmt::format("{:g}", std::pow(10, d)), "middle", 10);
+    }
+    for (double d = y0; d <= y1; ++d) {
+      svg.line(left, y(d), right, y(d), "#dddddd");
+      svg.text(left - 6, y(d) + 4, fmt::format("{:g}", std::pow(10, d)), "end", 10);
+    }
+    svg.text((left + right) / 2, down + 36, of_x, "middle");
+    svg.text(0, 0, of_y, "middle", 11,
+             fmt::format("transform=\"translate({:.0f},{:.0f}) rotate(-90)\"", left - 60,
+                         (up + down) / 2)
+                 .c_str());
+  }
+  void draw(Svg& svg, const std::vector<Point>& points) const {
+    for (const Point& p : points) {
+      const double at_x = x(std::log10(p.x)), at_y = y(std::log10(p.y));
+      svg.dot(at_x, at_y, p.colour, p.title);
+      if (!p.label.empty()) svg.text(at_x + 7, at_y + 4, p.label, "start", 10);
+    }
+  }
+};
+
 double roofline(Svg& svg, const std::vector<const Row*>& rows, Colours& colours, double top) {
-  struct Point {
-    const Row* row;
-    double intensity, rate;
-  };
   std::vector<Point> points;
   double copy = 0;
   for (const Row* row : rows) {
     const double flops = cases::flops(row->description), bytes = cases::bytes(row->description);
     if (!(flops > 0) || !(bytes > 0)) continue;
-    points.push_back({row, flops / bytes, row->gflops});
+    points.push_back({flops / bytes, row->gflops, colours.of(*row),
+                      fmt::format("{}, {} {}: {:.1f} GFLOP/s", label(row->description),
+                                  row->backend, row->kernel, row->gflops),
+                      ""});
     copy = std::max(copy, row->copy_gbps);
   }
   if (points.empty()) return top;
-  const auto decade = [](double v, bool up) {
-    return up ? std::ceil(std::log10(v) + 1e-9) : std::floor(std::log10(v));
-  };
-  double x0 = 1e300, x1 = -1e300, y0 = 1e300, y1 = -1e300;
-  for (const Point& p : points) {
-    x0 = std::min(x0, decade(p.intensity, false));
-    x1 = std::max(x1, decade(p.intensity, true));
-    y0 = std::min(y0, decade(p.rate, false));
-    y1 = std::max(y1, decade(p.rate, true));
-  }
-  const double left = kRoofLeft, right = kWidth - 260, up = top + 50, down = up + kRoofHeight;
-  const auto x = [&](double log) { return left + (log - x0) / (x1 - x0) * (right - left); };
-  const auto y = [&](double log) { return down - (log - y0) / (y1 - y0) * (down - up); };
-
-  svg.text(kWidth / 2, top + 24, "Roofline", "middle", 16);
-  for (double d = x0; d <= x1; ++d) {
-    svg.line(x(d), up, x(d), down, "#dddddd");
-    svg.text(x(d), down + 16, fmt::format("{:g}", std::pow(10, d)), "middle", 10);
-  }
-  for (double d = y0; d <= y1; ++d) {
-    svg.line(left, y(d), right, y(d), "#dddddd");
-    svg.text(left - 6, y(d) + 4, fmt::format("{:g}", std::pow(10, d)), "end", 10);
-  }
-  svg.text((left + right) / 2, down + 36, "operations per byte", "middle");
-  svg.text(
-      0, 0, "GFLOP/s", "middle", 11,
-      fmt::format("transform=\"translate({:.0f},{:.0f}) rotate(-90)\"", left - 60, (up + down) / 2)
-          .c_str());
+  const LogChart chart(points, top);
+  chart.axes(svg, "Roofline", "operations per byte", "GFLOP/s");
   if (copy > 0) {  // rate = intensity × bandwidth, where that is inside the axes
     const double roof = std::log10(copy);
-    const double from = std::max(x0, y0 - roof), to = std::min(x1, y1 - roof);
+    const double from = std::max(chart.x0, chart.y0 - roof),
+                 to = std::min(chart.x1, chart.y1 - roof);
     if (from < to) {
-      svg.line(x(from), y(from + roof), x(to), y(to + roof), "#444444", 2);
-      svg.text(x(from) + 8, y(from + roof) - 8, fmt::format("copy, {:.0f} GB/s", copy));
+      const double x = chart.x(from), y = chart.y(from + roof);
+      svg.line(x, y, chart.x(to), chart.y(to + roof), "#444444", 2);
+      svg.text(x + 8, y - 8, fmt::format("copy, {:.0f} GB/s", copy));
     }
   }
-  for (const Point& p : points)
-    svg.dot(x(std::log10(p.intensity)), y(std::log10(p.rate)), colours.of(*p.row),
-            fmt::format("{}, {} {}: {:.1f} GFLOP/s", label(p.row->description), p.row->backend,
-                        p.row->kernel, p.rate));
-  colours.legend(svg, right + 24, up + 10);
-  return std::max(down + 60, up + colours.height() + 40);
+  chart.draw(svg, points);
+  colours.legend(svg, chart.right + 24, chart.up + 10);
+  return std::max(chart.down + 60, chart.up + colours.height() + 40);
+}
+
+/// Where products were computed in several modes: each mode's, and the references'.
+double error_chart(Svg& svg, const std::vector<const Row*>& rows, Colours& colours, double top) {
+  std::vector<Point> points;
+  std::set<Compute> modes;
+  for (const Row* row : rows) {
+    const auto* product = std::get_if<cases::GemmCase>(&row->description);
+    if (!product || !(row->outcome.max_error > 0)) continue;
+    modes.insert(row->compute);
+    std::string mode = fmt::format("{} {}", name_of(product->in), name_of(row->compute));
+    if (product->tolerance > 0) mode += fmt::format(" {:g}", product->tolerance);
+    const auto title = [&](std::string_view who, double rate, double error) {
+      return fmt::format("{}, {}: {:.0f} GFLOP/s, {:.2g}", label(row->description), who, rate,
+                         error);
+    };
+    points.push_back({row->gflops, row->outcome.max_error, colours.of(*row),
+                      title(row->kernel, row->gflops, row->outcome.max_error), mode});
+    if (!row->reference || !(row->reference->max_error > 0)) continue;
+    const double rate = row->gflops / row->ratio();
+    points.push_back({rate, row->reference->max_error, "#000000",
+                      title(row->reference->backend, rate, row->reference->max_error), ""});
+  }
+  if (modes.size() < 2) return top;
+  const LogChart chart(points, top);
+  chart.axes(svg, "Error against speed (black: the reference)", "GFLOP/s", "largest error");
+  chart.draw(svg, points);
+  return chart.down + 60;
 }
 
 }  // namespace
@@ -190,7 +240,9 @@ void write_plot(const std::string& path, const std::vector<Row>& all) {
     if (row.skipped.empty()) rows.push_back(&row);
   Svg svg;
   Colours colours;
-  const double height = roofline(svg, rows, colours, bar_chart(svg, rows, colours));
+  double height = bar_chart(svg, rows, colours);
+  height = roofline(svg, rows, colours, height);
+  height = error_chart(svg, rows, colours, height);
   write_file(path, svg.document(height));
 }
 

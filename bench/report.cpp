@@ -196,6 +196,8 @@ std::string label(const cases::Case& any) {
           if (c.batch != 1) text += fmt::format(" x{}", c.batch);
         if constexpr (requires { c.compute; })
           if (c.compute != Compute::Default) text += fmt::format(" {}", name_of(c.compute));
+        if constexpr (requires { c.tolerance; })
+          if (c.tolerance != 0) text += fmt::format(" {:g}", c.tolerance);
         if constexpr (requires { c.data; })
           if (c.data != cases::Data::Uniform) text += " " + cases::to_text(c.data);
         if constexpr (requires { c.pointers; })

@@ -223,6 +223,9 @@ const std::vector<Suite>& table() {
            "gemm --type f32 -m 4095 -n 4097 -k 4093",
            "gemm --type f32 -m 64,256,8192 -n 4096 -k 128,4096",
            "gemm --type f32 -m 2048 -n m -k m --data positive,wide",
+           // What the default must not be slower than.
+           "gemm --type f32 --compute pedantic -m 256,512,768,1024,1536 -n m -k m",
+           "gemm --type f32 --compute pedantic -m 64,256,8192 -n 4096 -k 128,4096",
            "gemm --type f32 --compute fp16x3 -m 1024:8192:*2 -n m -k m",
            "gemm --type f32 --compute fp16x3 -m 4096 -n m -k m --transA N,T --transB N,T",
            "gemm --type f32 --compute fp16x3 -m 4095 -n 4097 -k 4093",
@@ -232,17 +235,26 @@ const std::vector<Suite>& table() {
            "gemm --type f64 --compute ozaki -m 4095 -n 4097 -k 4093",
            "gemm --type f64 --compute ozaki -m 2048 -n m -k m --data positive,wide",
        }},
+      {"modes",
+       "error against speed of all compute modes",
+       "",
+       20,
+       {
+           "gemm --type f32 --compute pedantic,bf16x6,fp16x3,tf32 -m 4096 -n m -k m",
+           "gemm --type f64 --compute pedantic -m 4096 -n m -k m",
+           "gemm --type f64 --compute ozaki --tolerance 0,1e-12,1e-9,1e-6,1e-4 -m 4096 -n m -k m",
+       }},
       {"accuracy",
        "errors against the bound: distributions of operands by length of the sums",
        "",
        20,
        {
            "gemm --type f32 --compute tf32,bf16x6,fp16x3 -m 64 -n 63 -k 1,16,255,4096,65536 --data "
-           "uniform,positive,wide,integers,special",
+           "uniform,normal,positive,wide,scaled,cancelling,integers,special,tiny",
            "gemm --type f32,f64 -m 64 -n 63 -k 1,16,255,4096,65536 --data "
-           "uniform,positive,wide,integers,special",
-           "gemm --type f64 --compute ozaki -m 64 -n 63 -k 1,16,255,4096,65536 --data "
-           "uniform,positive,wide,integers,special",
+           "uniform,normal,positive,wide,scaled,cancelling,integers,special,tiny",
+           "gemm --type f64 --compute ozaki --tolerance 0,1e-9 -m 64 -n 63 -k 1,16,255,4096,65536 "
+           "--data uniform,normal,positive,wide,scaled,cancelling,integers,special,tiny",
            "gemm --type cf32,cf64 -m 48 -n 49 -k 1,255,4096 --data uniform,positive,wide,special "
            "--transA C",
            "gemm --type f16,bf16 --out f32 -m 64 -n 63 -k 1,255,4096 --data "

@@ -29,7 +29,8 @@ constexpr double kDeviceSampleMs = 1.0, kHostSampleMs = 0.2;
 constexpr double kSettled = 0.03;  // relative difference of two samples in a row
 constexpr int kLeastWarmUps = 3, kMostWarmUps = 20;
 constexpr double kMostDeviceWarmUpMs = 1500, kMostHostWarmUpMs = 400;
-/// Of calls longer than this, what other threads do at their start does not matter.
+/// Of calls longer than this, what other threads do or has come before at their start does not
+/// matter.
 constexpr double kLongCallMs = 20;
 constexpr int kMostSamples = 100;  // of those beyond what was asked for
 
@@ -82,7 +83,7 @@ double Timer::time(int count) {
   }
   // The call before the first mark keeps the device busy while the host issues the others: what is
   // timed is the device's work, not how long it waited for the first of it.
-  calls_[site_->next()]();
+  if (last_ms_ < kLongCallMs) calls_[site_->next()]();
   queue->mark(0);
   for (int i = 0; i < count; ++i) calls_[site_->next()]();
   queue->mark(1);
@@ -98,7 +99,8 @@ void Timer::warm_up() {
     const double now = time(count_);
     count_ = int(std::clamp(std::ceil(least / std::max(now, 1e-6)), 1.0, 10000.0));
     const double last = std::exchange(last_ms_, now);
-    if (i >= kLeastWarmUps && std::fabs(now - last) <= kSettled * now) break;
+    if (now >= kLongCallMs || (i >= kLeastWarmUps && std::fabs(now - last) <= kSettled * now))
+      break;
   }
 }
 

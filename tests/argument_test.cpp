@@ -2,6 +2,7 @@
 // for bit, and a context that still works.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <complex>
 #include <cstring>
 #include <functional>
@@ -38,11 +39,13 @@ struct Gemm {
   std::int64_t ldc = 5, strideC = 20, batch = 3;
   Compute compute = Compute::Default;
   Epilogue epilogue;
+  double tolerance = 0;
 
   explicit Gemm(Arrays& x) : A(x.a.data()), B(x.b.data()), C(x.c.data()) {}
   void operator()(Context& context) const {
     gemm_strided_batched(context, layout, transA, transB, m, n, k, alpha, A, lda, strideA, B, ldb,
-                         strideB, beta, C, ldc, strideC, batch, GemmOptions{compute, epilogue});
+                         strideB, beta, C, ldc, strideC, batch,
+                         GemmOptions{compute, epilogue, nullptr, tolerance});
   }
 };
 
@@ -295,6 +298,10 @@ TEST(BadArguments, Gemm) {
        {[](Gemm& g) { g.k = g.lda = kHuge; }, Status::SizeOverflow, {"extent of A"}},
        {[](Gemm& g) { g.n = g.ldb = g.ldc = kHuge; }, Status::SizeOverflow, {"extent of C"}},
        {[](Gemm& g) { g.compute = Compute::OzakiFP64; }, kInvalid, {"ozaki", "f32"}},
+       {[](Gemm& g) { g.tolerance = 1e-9; }, kInvalid, {"tolerance", "ozaki", "default"}},
+       {[](Gemm& g) { g.tolerance = -1e-9; }, kInvalid, {"tolerance", "0 or positive"}},
+       {[](Gemm& g) { g.tolerance = std::nan(""); }, kInvalid, {"tolerance", "nan"}},
+       {[](Gemm& g) { g.tolerance = HUGE_VAL; }, kInvalid, {"tolerance", "inf"}},
        {[](Gemm& g) { g.compute = Compute::TF32; }, Status::NotSupported, {"no kernel takes"}}});
 }
 

@@ -212,5 +212,35 @@ TEST(Operands, FormulasAreOfTheMatricesAfterOp) {
   }
 }
 
+TEST(Operands, AreScaledAndCancelAfterOp) {
+  for (const Op op : {Op::NoTrans, Op::Trans}) {
+    cases::GemmCase c;
+    c.m = 5, c.n = 6, c.k = 7;
+    c.transA = c.transB = op;
+    const auto with = [&](cases::Data data, auto&& check) {
+      c.data = data;
+      const cases::GemmCase resolved = cases::resolve(c);
+      const auto problem = cases::prepare(resolved);
+      const auto operands = problem->operands();
+      check(cases::view_of<float>(operands[0].at(0), c.layout, op, resolved.lda),
+            cases::view_of<float>(operands[1].at(0), c.layout, op, resolved.ldb));
+    };
+    with(cases::Data::Uniform, [&](const auto& A, const auto& B) {
+      const float a = A.at(3, 2), b = B.at(2, 3), a_low = A.at(2, 3);
+      with(cases::Data::Scaled, [&](const auto& scaled, const auto& same) {
+        EXPECT_EQ(scaled.at(3, 2), a * 0x1p100f);
+        EXPECT_EQ(scaled.at(2, 3), a_low * 0x1p-100f);
+        EXPECT_EQ(same.at(2, 3), b);
+      });
+      with(cases::Data::Cancelling, [&](const auto& signs, const auto& near) {
+        EXPECT_EQ(signs.at(3, 2), a);
+        EXPECT_EQ(signs.at(3, 3), -a);
+        EXPECT_EQ(near.at(2, 3), b);
+        EXPECT_EQ(near.at(3, 3), std::nextafter(b, 2.f));
+      });
+    });
+  }
+}
+
 }  // namespace
 }  // namespace mblas::testing

@@ -244,46 +244,75 @@ TEST_F(Forms, Epilogues) {
   expect({-1, 2, 44, 51});
 }
 
-TEST_F(Forms, EpiloguesFromC) {
+TEST_F(Forms, OptionsFromC) {
   mblas_context* handle = nullptr;
   ASSERT_EQ(mblas_context_create(&handle), MBLAS_OK);
+  ASSERT_EQ(mblas_set_backend(handle, "openmp"), MBLAS_OK);
   const float one = 1, zero = 0, per[] = {-20, 1};
-  mblas_epilogue epilogue = MBLAS_EPILOGUE_NONE;
-  const auto multiply = [&](const mblas_epilogue* e) {
-    return mblas_gemm_strided_batched_epilogue_ex(
-        handle, MBLAS_F32, MBLAS_F32, MBLAS_COMPUTE_DEFAULT, MBLAS_ROW_MAJOR, MBLAS_NO_TRANS,
-        MBLAS_NO_TRANS, 2, 2, 2, &one, A.data(), 2, 0, B.data(), 2, 0, &zero, C.data(), 2, 0, 1, e);
+  mblas_gemm_options options = MBLAS_GEMM_OPTIONS_DEFAULT;
+  const auto multiply = [&](const mblas_gemm_options* o) {
+    return mblas_gemm_strided_batched_options(
+        handle, MBLAS_F32, MBLAS_F32, MBLAS_ROW_MAJOR, MBLAS_NO_TRANS, MBLAS_NO_TRANS, 2, 2, 2,
+        &one, A.data(), 2, 0, B.data(), 2, 0, &zero, C.data(), 2, 0, 1, o);
   };
-  EXPECT_EQ(multiply(&epilogue), MBLAS_OK);
+  EXPECT_EQ(multiply(&options), MBLAS_OK);
   expect(product);
   EXPECT_EQ(multiply(nullptr), MBLAS_OK);
   expect(product);
-  epilogue.bias_per = MBLAS_BIAS_PER_ROW;
-  epilogue.activation = MBLAS_ACTIVATION_RELU;
-  epilogue.bias = per;
-  epilogue.scale = 2;
-  EXPECT_EQ(multiply(&epilogue), MBLAS_OK);
+  options.epilogue.bias_per = MBLAS_BIAS_PER_ROW;
+  options.epilogue.activation = MBLAS_ACTIVATION_RELU;
+  options.epilogue.bias = per;
+  options.epilogue.scale = 2;
+  EXPECT_EQ(multiply(&options), MBLAS_OK);
   expect({0, 4, 88, 102});
   const void *a = A.data(), *b = B.data();
   void* c = C.data();
-  EXPECT_EQ(mblas_gemm_batched_epilogue_ex(handle, MBLAS_F32, MBLAS_F32, MBLAS_COMPUTE_DEFAULT,
-                                           MBLAS_ROW_MAJOR, MBLAS_NO_TRANS, MBLAS_NO_TRANS, 2, 2, 2,
-                                           &one, &a, 2, &b, 2, &zero, &c, 2, 1, &epilogue),
+  EXPECT_EQ(mblas_gemm_batched_options(handle, MBLAS_F32, MBLAS_F32, MBLAS_ROW_MAJOR,
+                                       MBLAS_NO_TRANS, MBLAS_NO_TRANS, 2, 2, 2, &one, &a, 2, &b, 2,
+                                       &zero, &c, 2, 1, &options),
             MBLAS_OK);
   expect({0, 4, 88, 102});
-  const mblas_epilogue good = epilogue;
+
+  const mblas_gemm_options good = options;
+  const auto refuses = [&](mblas_status status, const char* why) {
+    EXPECT_EQ(multiply(&options), status) << why;
+    EXPECT_NE(std::string(mblas_last_error(handle)).find(why), std::string::npos)
+        << mblas_last_error(handle);
+    options = good;
+  };
   const auto put = [](auto& enumerator, int value) {  // as C may
     std::memcpy(&enumerator, &value, sizeof enumerator);
   };
-  put(epilogue.activation, 258);
-  EXPECT_EQ(multiply(&epilogue), MBLAS_INVALID_ARGUMENT);
-  epilogue = good;
-  put(epilogue.bias_per, -254);
-  EXPECT_EQ(multiply(&epilogue), MBLAS_INVALID_ARGUMENT);
-  epilogue = good;
-  epilogue.size = 8;
-  EXPECT_EQ(multiply(&epilogue), MBLAS_INVALID_ARGUMENT);
-  EXPECT_NE(std::string(mblas_last_error(handle)).find("size is 8"), std::string::npos);
+  put(options.epilogue.activation, 258);
+  refuses(MBLAS_INVALID_ARGUMENT, "activation");
+  put(options.epilogue.bias_per, -254);
+  refuses(MBLAS_INVALID_ARGUMENT, "bias");
+  options.epilogue.size = 8;
+  refuses(MBLAS_INVALID_ARGUMENT, "epilogue.size is 8");
+  options.size = 9;
+  refuses(MBLAS_INVALID_ARGUMENT, "options.size is 9");
+  options.tolerance = 1e-6;
+  refuses(MBLAS_INVALID_ARGUMENT, "tolerance");
+  options.compute = MBLAS_COMPUTE_FP16X3;
+  refuses(MBLAS_NOT_SUPPORTED, "fp16x3");
+  expect({0, 4, 88, 102});
+
+  mblas_gemm_plan* plan = nullptr;
+  ASSERT_EQ(mblas_gemm_plan_create(MBLAS_PLAN_B, &plan), MBLAS_OK);
+  options.plan = plan;
+  EXPECT_EQ(multiply(&options), MBLAS_OK);
+  expect({0, 4, 88, 102});
+  EXPECT_EQ(mblas_gemm_plan_bytes(plan), 0u);  // no kernel there keeps anything
+  mblas_gemm_plan_clear(plan);
+  mblas_gemm_plan_destroy(plan);
+  mblas_plan_operand neither = MBLAS_PLAN_A;
+  put(neither, 3);
+  EXPECT_EQ(mblas_gemm_plan_create(neither, &plan), MBLAS_INVALID_ARGUMENT);
+  EXPECT_EQ(plan, nullptr);
+  EXPECT_EQ(mblas_gemm_plan_create(MBLAS_PLAN_A, nullptr), MBLAS_NULL_POINTER);
+  mblas_gemm_plan_clear(nullptr);
+  mblas_gemm_plan_destroy(nullptr);
+  EXPECT_EQ(mblas_gemm_plan_bytes(nullptr), 0u);
   mblas_context_destroy(handle);
 }
 

@@ -31,31 +31,77 @@ std::vector<std::int64_t> numbers(std::int64_t most) {
   return all;
 }
 
-TEST(Moduli, BytesHaveTheResiduesOfTheirNumber) {
-  for (const std::int64_t x : numbers(std::int64_t{1} << kBits))
-    for (int m = 0; m < kCount; ++m) {
-      const int modulus = kModuli[m], factor = x % 2 ? inverse(m) : 1;
-      const Digits digits = digits_of(modulus, factor);
+class ModuliOf : public ::testing::TestWithParam<int> {
+ protected:
+  const int count = GetParam();
+  const Tables tables = tables_of(count);
+};
+
+TEST_P(ModuliOf, BytesHaveTheResiduesOfTheirNumber) {
+  for (const std::int64_t x : numbers((std::int64_t{1} << kBits) - 1))
+    for (int m = 0; m < count; ++m) {
+      const Modulus& of = tables.moduli[m];
+      const int modulus = kModuli[m], factor = x % 2 ? inverse(m, count) : 1;
+      ASSERT_EQ(of.modulus, modulus);
+      const Digits digits = x % 2 ? of.a : of.b;
       const std::uint64_t bytes = std::uint64_t(x) + (std::uint64_t{1} << kBits);
       std::int64_t sum = digits.offset;
       for (int i = 0; i < 8; ++i) {
         const std::uint32_t word = i < 4 ? digits.low : digits.high;
         sum += std::int64_t(bytes >> (8 * i) & 255) * std::int8_t(word >> (8 * (i % 4)));
       }
-      if (std::abs(x) == std::int64_t{1} << kBits) continue;  // integers are less
       ASSERT_EQ(residue(sum, modulus), residue(Signed(x) * factor, modulus)) << x << " " << modulus;
       ASSERT_GE(sum, 0) << x << " " << modulus;
       ASSERT_LT(sum, 1 << 20) << x << " " << modulus;
-      const float quotient =
-          std::fma(std::ldexp(float(sum), -149), 0x1p127f / float(modulus) * 0x1p6f, 192.f);
+      const float quotient = std::fma(std::ldexp(float(sum), -149), of.inverse, 192.f);
       std::uint32_t bits;
       std::memcpy(&bits, &quotient, sizeof bits);
       const auto byte = std::int8_t(std::uint32_t(sum) - bits * std::uint32_t(modulus));
-      if (modulus == 256) continue;  // whose residues are the number's low byte
       ASSERT_LE(2 * std::abs(int(byte)), modulus) << x << " " << modulus;
       ASSERT_EQ(residue(byte, modulus), residue(sum, modulus)) << x << " " << modulus;
     }
 }
+
+TEST_P(ModuliOf, WeightsGiveTheNumberBack) {
+  const auto most = Signed(tables.most_norms);
+  std::mt19937_64 random(4);
+  for (int i = 0; i < 5000; ++i) {
+    const Signed some = (Signed(random() >> 1) << 64 | Signed(random())) % most;
+    const Signed x = i == 0 ? most : i == 1 ? -most : (i % 2 ? some : -some) >> (i % 118);
+    double high = 0, mid = 0;  // of which all sums are exact
+    std::uint64_t top = 0, low = 0;
+    for (int m = 0; m < count; ++m) {
+      const Limbs& weight = tables.weights[m];
+      const int byte = residue(x % kModuli[m] * inverse(m, count), kModuli[m]);
+      top += unsigned(byte) * weight.top;
+      high += byte * (weight.high / Tables::kOfBytes);
+      mid += byte * (weight.mid / Tables::kOfBytes);
+      low += unsigned(byte) * weight.low;
+    }
+    ASSERT_LT(top, std::uint64_t{1} << 32);
+    ASSERT_LT(high, 0x1p53);
+    ASSERT_LT(mid, 0x1p53);
+    ASSERT_LT(low, std::uint64_t{1} << 32);
+    const auto quotient = Signed(std::nearbyint((double(top) * 0x1p41 + high) * tables.inverse));
+    const auto whole = [](double t, double h, double m, double l) {
+      return (((Signed(t) << kMidBits) + Signed(h)) << (kMidBits + kLowBits)) +
+             (Signed(m) << kLowBits) + Signed(l);
+    };
+    const Limbs& p = tables.product;
+    const Signed left =
+        whole(double(top), high, mid, double(low)) - quotient * whole(p.top, p.high, p.mid, p.low);
+    ASSERT_TRUE(left == x << tables.shift) << i;
+  }
+}
+
+TEST_P(ModuliOf, KeepWhatTheyAreChosenFor) {
+  for (const std::int64_t k : {1, 700, 65536}) {
+    EXPECT_EQ(count_for(error_of(count, k), k), count) << k;
+    EXPECT_EQ(count_for(error_of(count, k) * 0.999, k), count + 1) << k;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Counts, ModuliOf, ::testing::Range(kFewest, kCount + 1));
 
 TEST(Moduli, SumsHaveTheResiduesThatTheDivisionGives) {
   for (const std::int64_t x : numbers((1 << 30) - 1))
@@ -66,34 +112,6 @@ TEST(Moduli, SumsHaveTheResiduesThatTheDivisionGives) {
       ASSERT_LE(r, 255) << x << " " << modulus;
       ASSERT_EQ(residue(r, modulus), residue(x, modulus)) << x << " " << modulus;
     }
-}
-
-TEST(Moduli, WeightsGiveTheNumberBack) {
-  const auto most = Signed(kMostNorms);
-  std::mt19937_64 random(4);
-  for (int i = 0; i < 5000; ++i) {
-    const Signed some = (Signed(random() >> 1) << 64 | Signed(random())) % most;
-    const Signed x = i == 0 ? most : i == 1 ? -most : (i % 2 ? some : -some) >> (i % 118);
-    double high = 0, mid = 0;  // of which all sums are exact
-    std::uint64_t top = 0, low = 0;
-    for (int m = 0; m < kCount; ++m) {
-      const Limbs limbs = limbs_of(weight(m));
-      const int byte = residue(x % kModuli[m] * inverse(m), kModuli[m]);
-      top += unsigned(byte) * limbs.top;
-      high += byte * limbs.high;
-      mid += byte * limbs.mid;
-      low += unsigned(byte) * limbs.low;
-    }
-    ASSERT_LT(top, std::uint64_t{1} << 32);
-    ASSERT_LT(high, 0x1p53);
-    ASSERT_LT(mid, 0x1p53);
-    ASSERT_LT(low, std::uint64_t{1} << 32);
-    const auto quotient =
-        Signed(std::nearbyint((double(top) * 0x1p41 + high) * (0x1p61 / double(kProduct))));
-    const Signed sum = (((Signed(top) << kMidBits) + Signed(high)) << kMidBits) + Signed(mid);
-    const Signed all = (sum << kLowBits) + Signed(low);
-    ASSERT_TRUE(all - quotient * Signed(kProduct) == x) << i;
-  }
 }
 
 }  // namespace

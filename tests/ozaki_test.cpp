@@ -182,6 +182,51 @@ TEST_P(Ozaki, IsWithinItsBoundAndLeavesTheRestToNativeArithmetic) {
   }
 }
 
+// No more moduli than the call's tolerance needs, and no fewer.
+TEST(OzakiTolerance, IsKeptAndMadeUseOf) {
+  if (const std::string reason = unable(); !reason.empty()) GTEST_SKIP() << reason;
+  Operands x(70, 90, 700);
+  Context context("cuda");
+  context.set_kernel("gemm=tensor_ozaki");
+  const auto multiply = [&](double tolerance) {
+    gemm(context, Layout::RowMajor, Op::NoTrans, Op::NoTrans, x.m, x.n, x.k, 1., x.A.data(), x.k,
+         x.B.data(), x.n, 0., x.C.data(), x.n,
+         {.compute = Compute::OzakiFP64, .tolerance = tolerance});
+  };
+  std::size_t workspace = 0;
+  for (const double tolerance : {2e-3, 1e-4, 4e-6, 2e-8, 1e-9, 5e-11, 3e-12, 1e-13, 1e-14}) {
+    multiply(tolerance);
+    EXPECT_GT(context.last_dispatch().workspace_bytes, workspace) << tolerance;
+    workspace = context.last_dispatch().workspace_bytes;
+    long double worst = 0;
+    for (std::int64_t i = 0; i < x.m; ++i)
+      for (std::int64_t j = 0; j < x.n; ++j) {
+        long double value = 0, of_a = 0, of_b = 0;
+        for (std::int64_t l = 0; l < x.k; ++l) {
+          const long double a = x.a(i, l), b = x.b(l, j);
+          value += a * b;
+          of_a += a * a;
+          of_b += b * b;
+        }
+        const long double error = std::abs(x.C[std::size_t(i * x.n + j)] - value);
+        ASSERT_TRUE(error <=
+                    tolerance * std::sqrt(of_a) * std::sqrt(of_b) + 0x1p-53L * std::abs(value))
+            << tolerance << " " << i << " " << j;
+        worst = std::max(worst, error / (std::sqrt(of_a) * std::sqrt(of_b)));
+      }
+    EXPECT_GT(worst, tolerance / 5000) << tolerance;
+  }
+  x.C.assign(x.C.size(), 7);
+  try {
+    multiply(1e-18);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), Status::NotSupported);
+    EXPECT_NE(std::string(error.what()).find("tolerates"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(x.C, std::vector<double>(x.C.size(), 7));
+}
+
 // Products of about 1 from rows and columns of much larger norms: what is off by more than any
 // componentwise bound allows.
 TEST(OzakiVerification, KnowsTheBound) {

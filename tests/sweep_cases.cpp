@@ -121,6 +121,8 @@ GemmCase sampled(Sampler& s, GemmCase c) {
   }
   const bool pedantic = s.chance(10);
   if (c.compute == Compute::Default && pedantic) c.compute = Compute::Pedantic;
+  constexpr double kTolerances[] = {1e-4, 1e-7, 1e-9, 1e-12, 1e-14};
+  if (c.compute == Compute::OzakiFP64 && s.chance(50)) c.tolerance = s.pick(kTolerances);
   if (s.chance(30)) add_epilogue(c, std::uint64_t(s.below(18)));
   c.data = s.data();
   c.offset = s.offset();

@@ -170,6 +170,11 @@ TEST(Accuracy, BoundsGrowWithWhatTheyDependOn) {
   EXPECT_NEAR(bound({{}, Activation::None, -8}) / plain, 8, 1e-5);
   EXPECT_EQ(gemm_bound(DType::i8, DType::f32, 1 << 20, 1, 1),
             gemm_bound(DType::f32, DType::f32, 2, 1, 1));
+  const auto ozaki = [](double tolerance) {
+    return gemm_bound(DType::f64, DType::f64, 10, 1, 1, Compute::OzakiFP64, {}, 0, 2, tolerance);
+  };
+  EXPECT_LT(ozaki(0), 1e-14);
+  EXPECT_NEAR(ozaki(1e-3), 2e-3, 1e-14);
   EXPECT_GT(gemm_bound(DType::f16, DType::f16, 10, 1, 1),
             gemm_bound(DType::f16, DType::f32, 10, 1, 1));
 }

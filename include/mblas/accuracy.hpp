@@ -71,7 +71,7 @@ constexpr bool is_normwise(Compute c) { return c == Compute::FP16x3 || c == Comp
 /// of op(B): `largest` = |alpha| k max|row of op(A)| max|column of op(B)|, of which that is 2^-37.
 /// OzakiFP64: of k numbers in a row or column, each is off by up to 2^-58 of their norm, and norms
 /// are at most √k times the largest; √k is no more than (k + 1) / 2, nor than that of what is added
-/// up at once.
+/// up at once. A call's `tolerance` is in place of that.
 ///
 /// With an epilogue, `magnitude` has + |bias|, and `sum` = |alpha op(A) op(B) + beta C + bias|. The
 /// bias is one more term. GELU's slope is at most 1.13; what is computed for it may be off by 8
@@ -79,7 +79,7 @@ constexpr bool is_normwise(Compute c) { return c == Compute::FP16x3 || c == Comp
 /// with C of float are exact before they are converted, so that k does not count.
 constexpr double gemm_bound(DType in, DType out, std::int64_t k, double magnitude, double value,
                             Compute compute = Compute::Default, const Epilogue& epilogue = {},
-                            double sum = 0, double largest = 0) {
+                            double sum = 0, double largest = 0, double tolerance = 0) {
   const bool scaled_integers = in == DType::i8 && out == DType::f32;
   if (scaled_integers) k = 2;
   const DType acc = scaled_integers ? out : accumulator_of(in);
@@ -94,7 +94,7 @@ constexpr double gemm_bound(DType in, DType out, std::int64_t k, double magnitud
   if (compute == Compute::TF32) bound += (0x1p-10 + 0x1p-22) * magnitude;
   if (compute == Compute::FP16x3) bound += 0x1p-37 * largest;
   if (compute == Compute::OzakiFP64)
-    bound += 0x1p-57 * (k < 511 ? double(k + 1) / 2 : 256) * largest;
+    bound += (tolerance > 0 ? tolerance : 0x1p-57 * (k < 511 ? double(k + 1) / 2 : 256)) * largest;
   bound += double(2 * k + 4) * smallest_positive(acc);
   if (epilogue.activation == Activation::Gelu) {
     const double narrow = unit_roundoff(out), own = 8 * unit_roundoff(acc);

@@ -69,7 +69,8 @@ struct GemmArgs {
   Input A, B;
   Output C;
   std::int64_t batch = 1;
-  int config = -1;  ///< which of Kernel::configs; -1: the kernel's own choice
+  int config = -1;       ///< which of Kernel::configs; -1: the kernel's own choice
+  double tolerance = 0;  ///< of Compute::OzakiFP64: see GemmOptions; 0: the mode's own
   Epilogue epilogue;
   Keeper* keeper = nullptr;  ///< of a plan, or null
   bool keeps_b = false;      ///< which operand: B, else A

@@ -33,6 +33,11 @@ struct GemmOptions {
   Compute compute = Compute::Default;  ///< Default: the context's mode
   Epilogue epilogue = {};              ///< what becomes of the product; see epilogue.hpp
   GemmPlan* plan = nullptr;            ///< keeps an operand; not null only for the call's time
+  /// OzakiFP64: by how much an element may be off, in relation to |alpha| times the Euclidean norms
+  /// of its row of op(A) and column of op(B), beside the rounding of the result; what tolerates
+  /// more takes less time. 0: as little as in double. Other modes have none (InvalidArgument), and
+  /// less than a kernel can keep is NotSupported. docs/ACCURACY.md has the figures.
+  double tolerance = 0;
 };
 
 template <class TA, class TC>
@@ -64,6 +69,7 @@ GemmArgs gemm_args(Op transA, Op transB, std::int64_t m, std::int64_t n, std::in
   args.out = dtype_v<TC>;
   args.compute = options.compute;
   args.epilogue = options.epilogue;
+  args.tolerance = options.tolerance;
   if (options.plan) {
     args.keeper = options.plan->keeper();
     args.keeps_b = options.plan->operand() == GemmPlan::Operand::B;

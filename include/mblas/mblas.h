@@ -98,6 +98,21 @@ typedef struct mblas_epilogue {
 #define MBLAS_EPILOGUE_NONE \
   { sizeof(mblas_epilogue), MBLAS_BIAS_NONE, MBLAS_ACTIVATION_NONE, NULL, 1.0 }
 
+/* mblas::GemmPlan, see plan.hpp. */
+typedef struct mblas_gemm_plan mblas_gemm_plan;
+typedef enum mblas_plan_operand { MBLAS_PLAN_A, MBLAS_PLAN_B } mblas_plan_operand;
+
+/* mblas::GemmOptions, see gemm.hpp. To be initialised with MBLAS_GEMM_OPTIONS_DEFAULT, as above. */
+typedef struct mblas_gemm_options {
+  size_t size;
+  mblas_compute compute;
+  mblas_epilogue epilogue;
+  mblas_gemm_plan* plan; /* or null */
+  double tolerance;
+} mblas_gemm_options;
+#define MBLAS_GEMM_OPTIONS_DEFAULT \
+  { sizeof(mblas_gemm_options), MBLAS_COMPUTE_DEFAULT, MBLAS_EPILOGUE_NONE, NULL, 0.0 }
+
 typedef struct mblas_context mblas_context;
 
 /* "major.minor.patch" of the library that the program runs with. */
@@ -224,19 +239,25 @@ MBLAS_EXPORT mblas_status mblas_gemm_batched_ex(
     const void* alpha, const void* const* A, int64_t lda, const void* const* B, int64_t ldb,
     const void* beta, void* const* C, int64_t ldc, int64_t batch_count);
 
-/* The same, and then the epilogue; null: none. */
-MBLAS_EXPORT mblas_status mblas_gemm_strided_batched_epilogue_ex(
-    mblas_context* context, mblas_dtype in, mblas_dtype out, mblas_compute compute,
-    mblas_layout layout, mblas_op transA, mblas_op transB, int64_t m, int64_t n, int64_t k,
-    const void* alpha, const void* A, int64_t lda, int64_t strideA, const void* B, int64_t ldb,
-    int64_t strideB, const void* beta, void* C, int64_t ldc, int64_t strideC, int64_t batch_count,
-    const mblas_epilogue* epilogue);
-MBLAS_EXPORT mblas_status mblas_gemm_batched_epilogue_ex(
-    mblas_context* context, mblas_dtype in, mblas_dtype out, mblas_compute compute,
-    mblas_layout layout, mblas_op transA, mblas_op transB, int64_t m, int64_t n, int64_t k,
-    const void* alpha, const void* const* A, int64_t lda, const void* const* B, int64_t ldb,
-    const void* beta, void* const* C, int64_t ldc, int64_t batch_count,
-    const mblas_epilogue* epilogue);
+/* The same with options; null: MBLAS_GEMM_OPTIONS_DEFAULT. */
+MBLAS_EXPORT mblas_status mblas_gemm_strided_batched_options(
+    mblas_context* context, mblas_dtype in, mblas_dtype out, mblas_layout layout, mblas_op transA,
+    mblas_op transB, int64_t m, int64_t n, int64_t k, const void* alpha, const void* A, int64_t lda,
+    int64_t strideA, const void* B, int64_t ldb, int64_t strideB, const void* beta, void* C,
+    int64_t ldc, int64_t strideC, int64_t batch_count, const mblas_gemm_options* options);
+MBLAS_EXPORT mblas_status mblas_gemm_batched_options(
+    mblas_context* context, mblas_dtype in, mblas_dtype out, mblas_layout layout, mblas_op transA,
+    mblas_op transB, int64_t m, int64_t n, int64_t k, const void* alpha, const void* const* A,
+    int64_t lda, const void* const* B, int64_t ldb, const void* beta, void* const* C, int64_t ldc,
+    int64_t batch_count, const mblas_gemm_options* options);
+
+/* *plan receives a plan that keeps nothing yet, or null on an error. */
+MBLAS_EXPORT mblas_status mblas_gemm_plan_create(mblas_plan_operand operand,
+                                                 mblas_gemm_plan** plan);
+/* Null: nothing happens, or 0. */
+MBLAS_EXPORT void mblas_gemm_plan_destroy(mblas_gemm_plan* plan);
+MBLAS_EXPORT void mblas_gemm_plan_clear(mblas_gemm_plan* plan);
+MBLAS_EXPORT size_t mblas_gemm_plan_bytes(const mblas_gemm_plan* plan);
 
 /* ---- geam: C = alpha op(A) + beta op(B)
  * ------------------------------------------------------------ */

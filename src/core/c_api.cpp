@@ -20,6 +20,9 @@ using mblas::Status;
 struct mblas_context {
   mblas::Context context;
 };
+struct mblas_gemm_plan {
+  mblas::GemmPlan plan;
+};
 
 namespace {
 
@@ -134,13 +137,16 @@ Scalar scalar_at(const char* argument, DType type, const void* p) {
   }
 }
 
+void check_size(const char* field, std::size_t size, std::size_t own) {
+  if (size != own)
+    invalid(std::string(field) + " is " + std::to_string(size) + ", this library's is " +
+            std::to_string(own));
+}
+
 /// `out` is the type of C and of the bias.
-Epilogue to_epilogue(const mblas_epilogue* given, DType out) {
+Epilogue to_epilogue(const mblas_epilogue& given, DType out) {
   Epilogue e;
-  if (!given) return e;
-  if (given->size != sizeof *given)
-    invalid("epilogue->size is " + std::to_string(given->size) + ", this library's is " +
-            std::to_string(sizeof *given));
+  check_size("epilogue.size", given.size, sizeof given);
   // C may pass what is none of the enumerators, and C++ may not load that as one: the core refuses
   // it as a value that is none either.
   const auto to_byte = [](const auto& enumerator) {
@@ -149,9 +155,9 @@ Epilogue to_epilogue(const mblas_epilogue* given, DType out) {
     std::memcpy(&value, &enumerator, sizeof value);
     return std::uint8_t(value < 0 || value > 255 ? 255 : value);
   };
-  e.bias = {mblas::BiasPer{to_byte(given->bias_per)}, out, given->bias};
-  e.activation = mblas::Activation{to_byte(given->activation)};
-  e.scale = given->scale;
+  e.bias = {mblas::BiasPer{to_byte(given.bias_per)}, out, given.bias};
+  e.activation = mblas::Activation{to_byte(given.activation)};
+  e.scale = given.scale;
   return e;
 }
 
@@ -163,15 +169,18 @@ struct Problem {
   const void *alpha, *beta;
 };
 
-GemmArgs gemm_args(const Problem& problem, mblas_dtype in, mblas_dtype out, mblas_compute compute,
-                   const mblas_epilogue* epilogue) {
+GemmArgs gemm_args(const Problem& problem, mblas_dtype in, mblas_dtype out,
+                   const mblas_gemm_options* given) {
+  const mblas_gemm_options defaults = MBLAS_GEMM_OPTIONS_DEFAULT;
+  const mblas_gemm_options& options = given ? *given : defaults;
+  check_size("options.size", options.size, sizeof options);
   GemmArgs args;
   args.in = to_dtype("in", in);
   args.out = to_dtype("out", out);
   if (!mblas::is_gemm_pair(args.in, args.out))
     invalid("gemm does not multiply " + std::string(name_of(args.in)) + " into " +
             std::string(name_of(args.out)));
-  args.compute = to_compute(compute);
+  args.compute = to_compute(options.compute);
   args.transA = to_op(problem.transA);
   args.transB = to_op(problem.transB);
   args.m = problem.m;
@@ -180,8 +189,19 @@ GemmArgs gemm_args(const Problem& problem, mblas_dtype in, mblas_dtype out, mbla
   const DType scalar = mblas::scalar_type(args.in, args.out);
   args.alpha = scalar_at("alpha", scalar, problem.alpha);
   args.beta = scalar_at("beta", scalar, problem.beta);
-  args.epilogue = to_epilogue(epilogue, args.out);
+  args.epilogue = to_epilogue(options.epilogue, args.out);
+  args.tolerance = options.tolerance;
+  if (options.plan) {
+    args.keeper = options.plan->plan.keeper();
+    args.keeps_b = options.plan->plan.operand() == mblas::GemmPlan::Operand::B;
+  }
   return args;
+}
+
+mblas_gemm_options with(mblas_compute compute) {
+  mblas_gemm_options options = MBLAS_GEMM_OPTIONS_DEFAULT;
+  options.compute = compute;
+  return options;
 }
 
 template <class Element>
@@ -279,20 +299,19 @@ mblas_status mblas_gemm_strided_batched_ex(mblas_context* context, mblas_dtype i
                                            int64_t strideA, const void* B, int64_t ldb,
                                            int64_t strideB, const void* beta, void* C, int64_t ldc,
                                            int64_t strideC, int64_t batch_count) {
-  return mblas_gemm_strided_batched_epilogue_ex(context, in, out, compute, layout, transA, transB,
-                                                m, n, k, alpha, A, lda, strideA, B, ldb, strideB,
-                                                beta, C, ldc, strideC, batch_count, nullptr);
+  const mblas_gemm_options options = with(compute);
+  return mblas_gemm_strided_batched_options(context, in, out, layout, transA, transB, m, n, k,
+                                            alpha, A, lda, strideA, B, ldb, strideB, beta, C, ldc,
+                                            strideC, batch_count, &options);
 }
 
-mblas_status mblas_gemm_strided_batched_epilogue_ex(
-    mblas_context* context, mblas_dtype in, mblas_dtype out, mblas_compute compute,
-    mblas_layout layout, mblas_op transA, mblas_op transB, int64_t m, int64_t n, int64_t k,
-    const void* alpha, const void* A, int64_t lda, int64_t strideA, const void* B, int64_t ldb,
-    int64_t strideB, const void* beta, void* C, int64_t ldc, int64_t strideC, int64_t batch_count,
-    const mblas_epilogue* epilogue) {
+mblas_status mblas_gemm_strided_batched_options(
+    mblas_context* context, mblas_dtype in, mblas_dtype out, mblas_layout layout, mblas_op transA,
+    mblas_op transB, int64_t m, int64_t n, int64_t k, const void* alpha, const void* A, int64_t lda,
+    int64_t strideA, const void* B, int64_t ldb, int64_t strideB, const void* beta, void* C,
+    int64_t ldc, int64_t strideC, int64_t batch_count, const mblas_gemm_options* options) {
   return guarded(context, [&](auto& c) {
-    GemmArgs args =
-        gemm_args({layout, transA, transB, m, n, k, alpha, beta}, in, out, compute, epilogue);
+    GemmArgs args = gemm_args({layout, transA, transB, m, n, k, alpha, beta}, in, out, options);
     args.A = {A, lda, strideA};
     args.B = {B, ldb, strideB};
     args.C = {C, ldc, strideC};
@@ -307,20 +326,19 @@ mblas_status mblas_gemm_batched_ex(mblas_context* context, mblas_dtype in, mblas
                                    const void* alpha, const void* const* A, int64_t lda,
                                    const void* const* B, int64_t ldb, const void* beta,
                                    void* const* C, int64_t ldc, int64_t batch_count) {
-  return mblas_gemm_batched_epilogue_ex(context, in, out, compute, layout, transA, transB, m, n, k,
-                                        alpha, A, lda, B, ldb, beta, C, ldc, batch_count, nullptr);
+  const mblas_gemm_options options = with(compute);
+  return mblas_gemm_batched_options(context, in, out, layout, transA, transB, m, n, k, alpha, A,
+                                    lda, B, ldb, beta, C, ldc, batch_count, &options);
 }
 
-mblas_status mblas_gemm_batched_epilogue_ex(mblas_context* context, mblas_dtype in, mblas_dtype out,
-                                            mblas_compute compute, mblas_layout layout,
-                                            mblas_op transA, mblas_op transB, int64_t m, int64_t n,
-                                            int64_t k, const void* alpha, const void* const* A,
-                                            int64_t lda, const void* const* B, int64_t ldb,
-                                            const void* beta, void* const* C, int64_t ldc,
-                                            int64_t batch_count, const mblas_epilogue* epilogue) {
+mblas_status mblas_gemm_batched_options(mblas_context* context, mblas_dtype in, mblas_dtype out,
+                                        mblas_layout layout, mblas_op transA, mblas_op transB,
+                                        int64_t m, int64_t n, int64_t k, const void* alpha,
+                                        const void* const* A, int64_t lda, const void* const* B,
+                                        int64_t ldb, const void* beta, void* const* C, int64_t ldc,
+                                        int64_t batch_count, const mblas_gemm_options* options) {
   return guarded(context, [&](auto& c) {
-    GemmArgs args =
-        gemm_args({layout, transA, transB, m, n, k, alpha, beta}, in, out, compute, epilogue);
+    GemmArgs args = gemm_args({layout, transA, transB, m, n, k, alpha, beta}, in, out, options);
     if (batch_count > 0 && !(A && B && C))
       throw Error(Status::NullPointer, "gemm_batched: an array of pointers is null");
     args.A = {nullptr, lda, 0, A};
@@ -330,6 +348,23 @@ mblas_status mblas_gemm_batched_epilogue_ex(mblas_context* context, mblas_dtype 
     mblas::detail::gemm(c, to_layout(layout), args);
   });
 }
+
+mblas_status mblas_gemm_plan_create(mblas_plan_operand operand, mblas_gemm_plan** plan) {
+  if (plan) *plan = nullptr;
+  return static_cast<mblas_status>(mblas::detail::to_status(nullptr, [&] {
+    if (!plan) throw Error(Status::NullPointer, "mblas_gemm_plan_create: plan is null");
+    if (index(operand) != MBLAS_PLAN_A && index(operand) != MBLAS_PLAN_B)
+      invalid("operand is " + std::to_string(index(operand)) + ", which is no mblas_plan_operand");
+    using Operand = mblas::GemmPlan::Operand;
+    *plan = new mblas_gemm_plan{
+        mblas::GemmPlan(index(operand) == MBLAS_PLAN_A ? Operand::A : Operand::B)};
+  }));
+}
+void mblas_gemm_plan_destroy(mblas_gemm_plan* plan) { delete plan; }
+void mblas_gemm_plan_clear(mblas_gemm_plan* plan) {
+  if (plan) plan->plan.clear();
+}
+size_t mblas_gemm_plan_bytes(const mblas_gemm_plan* plan) { return plan ? plan->plan.bytes() : 0; }
 
 mblas_status mblas_geam_strided_batched_ex(mblas_context* context, mblas_dtype type,
                                            mblas_layout layout, mblas_op transA, mblas_op transB,

@@ -57,6 +57,7 @@ std::string replay(const GemmArgs& g) {
   line.stride("--strideA", g.A, g.batch).stride("--strideB", g.B, g.batch);
   line.stride("--strideC", g.C, g.batch);
   line.word("--compute", name_of(g.compute));
+  if (g.tolerance != 0) line.word("--tolerance", Line::shortest(g.tolerance));
   const Epilogue& e = g.epilogue;
   if (e.bias.per != BiasPer::None) line.word("--bias", name_of(e.bias.per));
   if (e.activation != Activation::None) line.word("--activation", name_of(e.activation));

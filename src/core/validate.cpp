@@ -1,6 +1,7 @@
 #include "core/validate.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -172,6 +173,15 @@ void check_input(std::string_view operation, const Stored& c_shape, const Output
 }
 
 /// What of an epilogue is wrong whatever the sizes.
+void check_tolerance(std::string_view operation, const GemmArgs& g) {
+  if (!(g.tolerance >= 0) || std::isinf(g.tolerance))
+    fail(Status::InvalidArgument, operation,
+         "tolerance is " + std::to_string(g.tolerance) + "; it must be 0 or positive and finite");
+  if (g.tolerance > 0 && g.compute != Compute::OzakiFP64)
+    fail(Status::InvalidArgument, operation,
+         "tolerance is for compute mode ozaki; this call's is " + std::string(name_of(g.compute)));
+}
+
 void check_epilogue(std::string_view operation, const GemmArgs& g) {
   const Epilogue& e = g.epilogue;
   const std::string out(name_of(g.out));
@@ -251,6 +261,7 @@ bool validate(GemmArgs& g, Layout layout) {
     fail(Status::InvalidArgument, op,
          "compute mode " + std::string(name_of(g.compute)) + " is not for operands of type " +
              std::string(name_of(g.in)));
+  check_tolerance(op, g);
   check_epilogue(op, g);
   if (g.m == 0 || g.n == 0 || g.batch == 0) return false;
 

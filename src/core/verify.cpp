@@ -217,7 +217,7 @@ struct Operands<GemmArgs> {
       const double bound = g.out == DType::i32
                                ? 0
                                : gemm_bound(g.in, g.out, g.k, size[at], std::abs(y), g.compute,
-                                            g.epilogue, size[at], of_both);
+                                            g.epilogue, size[at], of_both, g.tolerance);
       if (!agree(g.out, x, y, bound))
         fail(context, g, reference, e / (g.m * g.n), e / g.n % g.m, e % g.n, x, y, bound);
     }

@@ -239,10 +239,11 @@ struct Name {
 constexpr Name<Layout> kLayouts[] = {{Layout::RowMajor, "R"}, {Layout::ColMajor, "C"}};
 constexpr Name<Op> kOps[] = {
     {Op::NoTrans, "N"}, {Op::Trans, "T"}, {Op::ConjTrans, "C"}, {Op::ConjNoTrans, "J"}};
-constexpr Name<Data> kData[] = {{Data::Uniform, "uniform"},  {Data::Positive, "positive"},
-                                {Data::Wide, "wide"},        {Data::Integers, "integers"},
-                                {Data::Special, "special"},  {Data::Tiny, "tiny"},
-                                {Data::Formulas, "formulas"}};
+constexpr Name<Data> kData[] = {{Data::Uniform, "uniform"},   {Data::Positive, "positive"},
+                                {Data::Wide, "wide"},         {Data::Integers, "integers"},
+                                {Data::Special, "special"},   {Data::Tiny, "tiny"},
+                                {Data::Formulas, "formulas"}, {Data::Normal, "normal"},
+                                {Data::Scaled, "scaled"},     {Data::Cancelling, "cancelling"}};
 constexpr Name<Alias> kAliases[] = {{Alias::None, "N"}, {Alias::A, "A"}, {Alias::B, "B"}};
 constexpr Name<bool> kBools[] = {{true, "true"}, {false, "false"}};
 

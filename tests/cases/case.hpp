@@ -37,6 +37,7 @@ struct GemmCase {
   std::int64_t strideA = kPacked, strideB = kPacked, strideC = kPacked;
   bool pointers = false;  ///< through gemm_batched, with an array of pointers to each operand
   Compute compute = Compute::Default;
+  double tolerance = 0;
   BiasPer bias = BiasPer::None;  ///< an operand of its own, before C
   Activation activation = Activation::None;
   double scale = 1;
@@ -65,6 +66,7 @@ struct GemmCase {
     f("--strideC", c.strideC, "elements between matrices; -1: packed");
     f("--pointers", c.pointers, "call with arrays of pointers");
     f("--compute", c.compute, "arithmetic of the call");
+    f("--tolerance", c.tolerance, "of ozaki: see GemmOptions; 0: the mode's own");
     f("--bias", c.bias, "none, rows or columns: one for each");
     f("--activation", c.activation, "none, relu or gelu");
     f("--scale", c.scale, "of the result");

@@ -48,7 +48,12 @@ T real_element(Data data, Random& random) {
   switch (data) {
     case Data::Uniform:
     case Data::Formulas:
+    case Data::Scaled:
+    case Data::Cancelling:
       break;
+    case Data::Normal:  // G. E. P. Box, M. E. Muller, 1958
+      return make(std::sqrt(-2 * std::log(1 - random.unit())) *
+                  std::cos(6.283185307179586 * random.unit()));
     case Data::Positive:
       return make(1 - random.unit());
     case Data::Wide: {

@@ -25,7 +25,7 @@ class GemmProblem final : public Problem {
       const bool is_c = operand == int(shapes(c).size()) - 1;
       const bool read = operand < 2 ? !(c.alpha == Scalar{}) : !is_c || !(c.beta == Scalar{});
       if (read || !c.nan_unread) fill(buffer, c.data, c.seed, operand);
-      if (read && c.data == Data::Formulas && operand < 2) fill_by_formula(buffer, operand);
+      if (read && operand < 2 && is_arranged(c.data)) arrange(buffer, operand);
       ++operand;
     }
     expect(full_up_to);
@@ -59,20 +59,35 @@ class GemmProblem final : public Problem {
     return {reinterpret_cast<T* const*>(pointers.data()), pointers.size()};
   }
 
-  void fill_by_formula(Buffer& buffer, int operand) const {
+  /// Whether data depends on places in op(A) and op(B).
+  static bool is_arranged(Data data) {
+    return data == Data::Formulas || data == Data::Scaled || data == Data::Cancelling;
+  }
+  void arrange(Buffer& buffer, int operand) const {
     if constexpr (std::is_floating_point_v<TA>) {
       const Shape& s = buffer.shape();
       // Lines are rows of op(X), or its columns.
       const bool rows =
           is_transposed(operand == 0 ? c_.transA : c_.transB) == (c_.layout == Layout::ColMajor);
-      for (std::int64_t line = 0; line < s.stored() * s.lines; ++line) {
-        auto* to = static_cast<TA*>(buffer.line(line / s.lines, line % s.lines));
-        for (std::int64_t x = 0; x < s.length; ++x) {
-          const auto along = double(x), across = double(line % s.lines);
-          const double i = rows ? across : along, j = rows ? along : across;
-          to[x] = TA(operand == 0 ? (i - 0.1 * j + 1) / (i + j + 1)
-                                  : (j - 0.2 * i + 1) * (i + j + 1) / (i * i + j * j + 1));
-        }
+      const auto extent_i = rows ? s.lines : s.length, extent_j = rows ? s.length : s.lines;
+      for (std::int64_t b = 0; b < s.stored(); ++b) {
+        const auto at = [&](std::int64_t i, std::int64_t j) -> TA& {
+          return static_cast<TA*>(buffer.line(b, rows ? i : j))[rows ? j : i];
+        };
+        for (std::int64_t i = 0; i < extent_i; ++i)
+          for (std::int64_t j = 0; j < extent_j; ++j) {
+            TA& x = at(i, j);
+            if (c_.data == Data::Formulas) {
+              const auto di = double(i), dj = double(j);
+              x = TA(operand == 0 ? (di - 0.1 * dj + 1) / (di + dj + 1)
+                                  : (dj - 0.2 * di + 1) * (di + dj + 1) / (di * di + dj * dj + 1));
+            } else if (c_.data == Data::Scaled) {
+              if (operand == 0) x = std::ldexp(x, 100 * int(1 - i % 3));
+            } else if (c_.data == Data::Cancelling) {
+              if (operand == 0 && j % 2 == 1) x = -at(i, j - 1);
+              if (operand == 1 && i % 2 == 1) x = std::nextafter(at(i - 1, j), TA(2));
+            }
+          }
       }
     }
   }
@@ -177,7 +192,7 @@ class GemmProblem final : public Problem {
         for (std::int64_t j = 0; j < block.cols; ++j, ++want, ++sum) {
           const double bound =
               gemm_bound(c_.in, c_.out, c_.k, want->magnitude, magnitude(want->value), c_.compute,
-                         epilogue_of(c_), *sum, want->largest);
+                         epilogue_of(c_), *sum, want->largest, c_.tolerance);
           compare(*C.from(block.i + i, block.j + j).data, *want, c_.in, bound, block.b, block.i + i,
                   block.j + j, outcome);
         }
@@ -196,7 +211,7 @@ class GemmProblem final : public Problem {
 }  // namespace
 
 GemmOptions options_of(const GemmCase& c, std::span<const Placed> at) {
-  GemmOptions options{c.compute, epilogue_of(c)};
+  GemmOptions options{.compute = c.compute, .epilogue = epilogue_of(c), .tolerance = c.tolerance};
   if (c.bias != BiasPer::None) options.epilogue.bias.data = at[2].at();
   return options;
 }

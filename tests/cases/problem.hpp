@@ -35,6 +35,7 @@ class Problem {
   /// Compares the result with the expected one; checks that inputs, guards and padding are
   /// unchanged.
   Outcome verify(std::span<Placed> at) const;
+  Outcome verify_result(std::span<Placed> at) const;
 
  protected:
   explicit Problem(Case c) : case_(std::move(c)) {}
@@ -63,6 +64,8 @@ class Run {
   void reset() { operands_.back().reset(problem_->operands().back()); }
   /// Calls before must have completed, or have been issued to the stream of this run's queue.
   Outcome verify() { return problem_->verify(operands_); }
+  /// Likewise; the elements of the result alone, not what calls must leave as it is.
+  Outcome verify_result() { return problem_->verify_result(operands_); }
 
   std::span<Placed> operands() { return operands_; }
 

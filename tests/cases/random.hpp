@@ -43,6 +43,11 @@ enum class Data : std::uint8_t {
   /// Of products of float or double: A's (i - 0.1 j + 1) / (i + j + 1), B's (j - 0.2 i + 1)
   /// (i + j + 1) / (i² + j² + 1), both after op; elsewhere Uniform
   Formulas,
+  Normal,  ///< of mean 0 and deviation 1; integers: their whole range
+  /// Of products of float or double: Uniform, of op(A) rows times 2^100, 1 and 2^-100 in turn
+  Scaled,
+  /// Likewise: in sums, pairs of products that differ in a last bit of B and in their signs
+  Cancelling,
 };
 
 }  // namespace mblas::cases

@@ -7,12 +7,15 @@
 // does nothing.
 //
 // Limit: the engine's, with fifteen products of int8, and memory's in the passes before and after:
-// 31 bytes for each element of A and B, 23 for one of C. The engine's batch of products writes
+// 31 bytes for each element of A and B, 23 for one of C. A call that tolerates larger errors has
+// fewer moduli, and all of it is less in proportion. The engine's batch of products writes
 // bytes instead of sums of 32 bits, and residues of A are multiplied by what the way back needs.
 //
 // Measured on an H200 against cuBLAS's DGEMM: 4096³ 1.34 for all pairs of ops, 8192³ 1.59, 16384³
 // 1.57, 4095×4097×4093 1.67; 2048³ 0.91, 1024³ 0.50. Of 1.76 ms of kernels at 4096³ the products
 // take 1.31, norms and scales 0.08, the splitting 0.22 and the joining 0.14.
+#include <array>
+
 #include "cuda/gemm/hopper/call.cuh"
 #include "cuda/gemm/ozaki/passes.cuh"
 #include "cuda/gemm/part.hpp"
@@ -25,15 +28,30 @@ namespace {
 using ozaki::kCount;
 constexpr std::int64_t kRowUnit = 16;  // bytes that the copy engine wants rows at multiples of
 
+/// How many moduli, of a call or a part of it; kCount + 1 where it tolerates less than all leave.
+int count_of(const GemmArgs& args) {
+  return args.tolerance > 0 ? ozaki::count_for(args.tolerance, std::min(args.k, ozaki::kMostDepth))
+                            : kCount;
+}
+
+const ozaki::Tables& tables_of(int count) {
+  static const auto all = [] {
+    std::array<ozaki::Tables, kCount + 1> tables = {};
+    for (int i = ozaki::kFewest; i <= kCount; ++i) tables[std::size_t(i)] = ozaki::tables_of(i);
+    return tables;
+  }();
+  return all[std::size_t(count)];
+}
+
 std::int64_t padded(std::int64_t x) { return ceil_div(x, kRowUnit) * kRowUnit; }
 
-hopper::Shape shape_of(const GemmArgs& part, const DeviceInfo& device) {
+hopper::Shape shape_of(const GemmArgs& part, int count, const DeviceInfo& device) {
   const bool loose = padded(part.k) % hopper::kDepthBytes != 0;
   return {hopper::kResidueTiles,
           int(std::size(hopper::kResidueTiles)),
           part.m,
           part.n,
-          kCount,
+          count,
           ceil_div(part.k, hopper::kDepthBytes),
           device.compute_units,
           0,
@@ -56,7 +74,7 @@ struct Places {
   std::int64_t planes_a, squares_a, scales_a, words, planes_b, squares_b, scales_b, planes_c,
       native, end = 0;
 
-  Places(const GemmArgs& part, const DeviceInfo& device) {
+  Places(const GemmArgs& part, int count, const DeviceInfo& device) {
     const auto take = [&](std::int64_t& place, std::int64_t bytes) {
       place = end;
       end += ceil_div(bytes, 256) * 256;
@@ -65,29 +83,29 @@ struct Places {
     const auto squares = [&](std::int64_t rows, bool along_k) {
       return rows * parts_of(rows, part.k, along_k, device) * std::int64_t(sizeof(ozaki::Squares));
     };
-    take(planes_a, kCount * part.m * k);
+    take(planes_a, count * part.m * k);
     take(squares_a, squares(part.m, !is_transposed(part.transA)));
     take(scales_a, part.m * std::int64_t(sizeof(int)));
     take(words, 3 * std::int64_t(sizeof(unsigned)));
-    take(planes_b, kCount * n * k);
+    take(planes_b, count * n * k);
     take(squares_b, squares(part.n, is_transposed(part.transB)));
     take(scales_b, part.n * std::int64_t(sizeof(int)));
-    take(planes_c, kCount * part.m * n);
+    take(planes_c, count * part.m * n);
     take(native, std::int64_t(tensor_f64_where_bytes(part, device)));
   }
 };
 
 /// How much of a product is in planes at a time: as few blocks of rows as possible, as the planes
 /// of B are made for each of them anew.
-Extents block_of(const GemmArgs& args, const DeviceInfo& device) {
+Extents block_of(const GemmArgs& args, int count, const DeviceInfo& device) {
   constexpr std::int64_t kUnit = 256, kLeast = 2048;
   const auto piece = [](std::int64_t x, std::int64_t pieces) {
     return std::min(x, ceil_div(x, pieces * kUnit) * kUnit);
   };
   const auto fits = [&](const Extents& size) {
     const std::int64_t n = padded(size.n);
-    return kCount * ((size.m + n) * padded(size.k) + size.m * n) <= kMostEmulationBytes &&
-           Places(part_of(args, {}, size), device).end <= kMostEmulationBytes;
+    return count * ((size.m + n) * padded(size.k) + size.m * n) <= kMostEmulationBytes &&
+           Places(part_of(args, {}, size), count, device).end <= kMostEmulationBytes;
   };
   for (std::int64_t cuts_k = ceil_div(args.k, ozaki::kMostDepth);; cuts_k *= 2)
     for (std::int64_t cuts_m = 1;; ++cuts_m) {
@@ -103,6 +121,7 @@ Extents block_of(const GemmArgs& args, const DeviceInfo& device) {
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (args.in != DType::f64) return "for f64";
   if (args.compute != Compute::OzakiFP64) return "computes through residues of int8 only";
+  if (count_of(args) > kCount) return "tolerates smaller errors only than its moduli leave";
   return hopper::declines_engine(args, device);
 }
 
@@ -110,15 +129,16 @@ std::size_t workspace_bytes(const GemmArgs& args, const DeviceInfo& device) {
   if (args.k == 0) return 0;
   std::int64_t most = 0;
   const GemmArgs one = part_of(args, {}, {args.m, args.n, args.k, 1});  // matrix of a batch
-  for_each_part(one, block_of(one, device), [&](const GemmArgs& part, bool) {
-    most = std::max(most, Places(part, device).end);
+  const int count = count_of(args);
+  for_each_part(one, block_of(one, count, device), [&](const GemmArgs& part, bool) {
+    most = std::max(most, Places(part, count, device).end);
   });
   return std::size_t(most);
 }
 
-void run_block(const GemmArgs& part, bool has_a, const CudaQueue& queue) {
+void run_block(const GemmArgs& part, int count, bool has_a, const CudaQueue& queue) {
   const DeviceInfo& device = queue.device();
-  const Places at(part, device);
+  const Places at(part, count, device);
   std::byte* const base = queue.workspace.data();
   const auto place = [&]<class T>(T*& p, std::int64_t offset) {
     p = reinterpret_cast<T*>(base + offset);
@@ -140,7 +160,8 @@ void run_block(const GemmArgs& part, bool has_a, const CudaQueue& queue) {
     return o;
   };
   ozaki::Passes passes = {operand(part.A, !is_transposed(part.transA), part.m),
-                          operand(part.B, is_transposed(part.transB), part.n), words + 2};
+                          operand(part.B, is_transposed(part.transB), part.n), words + 2,
+                          tables_of(count)};
   ozaki::Operand &a = passes.a, &b = passes.b;
   b.plane_rows = padded(part.n);
   b.is_b = true;
@@ -159,14 +180,14 @@ void run_block(const GemmArgs& part, bool has_a, const CudaQueue& queue) {
   p.k = part.k;
   p.way = hopper::Way::Boxes;
   const hopper::Source of_c = {base + at.planes_c,    part.m, b.plane_rows, b.plane_rows,
-                               part.m * b.plane_rows, kCount, true};
+                               part.m * b.plane_rows, count,  true};
   constexpr int kBoxRows = 64;
   p.map_c = of_c.map(CU_TENSOR_MAP_DATA_TYPE_UINT8, 1, kBoxRows);
-  const hopper::Shape shape = shape_of(part, device);
+  const hopper::Shape shape = shape_of(part, count, device);
   const hopper::Plan plan = hopper::plan_of(part, shape, {});
   hopper::set_schedule(p, plan, shape, nullptr);
-  const auto source = [](const ozaki::Operand& x) {
-    return hopper::Source{x.planes, x.plane_rows, x.k, x.plane_ld, x.plane_size(), kCount, true};
+  const auto source = [&](const ozaki::Operand& x) {
+    return hopper::Source{x.planes, x.plane_rows, x.k, x.plane_ld, x.plane_size(), count, true};
   };
   const hopper::Source source_a = source(a), source_b = source(b);
 
@@ -190,6 +211,7 @@ void run_block(const GemmArgs& part, bool has_a, const CudaQueue& queue) {
   join.scales_b = b.scales;
   join.left = passes.left;
   join.pairs = access_bits(part.C, 1, sizeof(double)) % 16 == 0;
+  join.tables = passes.tables;
   launch(queue, ozaki::join_kernel,
          std::min(ceil_div(part.m, ozaki::kWarps) * ceil_div(b.plane_rows, ozaki::kJoinCols),
                   kMostBlocks),
@@ -205,8 +227,9 @@ void run(const GemmArgs& args, Queue& base) {
                            nullptr, queue);
     return;
   }
-  for_each_part(args, block_of(args, queue.device()),
-                [&](const GemmArgs& part, bool has_a) { run_block(part, has_a, queue); });
+  const int count = count_of(args);
+  for_each_part(args, block_of(args, count, queue.device()),
+                [&](const GemmArgs& part, bool has_a) { run_block(part, count, has_a, queue); });
 }
 
 }  // namespace

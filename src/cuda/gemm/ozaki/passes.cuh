@@ -10,8 +10,6 @@
 
 namespace mblas::cuda::gemm::ozaki {
 
-using hopper::for_each_number;
-
 /// The sum of squares of numbers of any magnitude: of them as they are, of very large ones and of
 /// very small ones. J. L. Blue, "A portable Fortran program to find the Euclidean norm of a
 /// vector", TOMS 1978, has the idea.
@@ -31,17 +29,14 @@ struct Squares {
     small += x.small;
   }
   __device__ bool is_finite() const { return large < 0x1p1000; }
-  /// The largest power of two, by its exponent, that scales the norm to the root of kMostNorms or
-  /// less.
-  __device__ int scale() const {
+  /// The largest power of two, by its exponent, that scales the norm to the root of `most` or less.
+  __device__ int scale(double most) const {
+    const auto power = [&](double squares) {
+      return (int(unsigned(__double2hiint(most / squares)) >> 20) - 1023) >> 1;
+    };
     if (mid > 0x1p900) return power(large) - kDown;
     if (mid >= 0x1p-800) return power(mid);
     return small > 0 ? power(small) + kUp : 0;
-  }
-
- private:
-  __device__ static int power(double squares) {
-    return (int(unsigned(__double2hiint(kMostNorms / squares)) >> 20) - 1023) >> 1;
   }
 };
 
@@ -73,6 +68,7 @@ __device__ inline std::int64_t shuffled(std::int64_t row) {
 struct Passes {
   Operand a, b;
   unsigned* left;  ///< set where either's flag is
+  Tables tables;
 };
 
 constexpr int kThreads = 256, kWarps = kThreads / 32;
@@ -183,7 +179,7 @@ static __global__ void __launch_bounds__(kThreads) scales_kernel(const __grid_co
     Squares sum = x.squares[row];
     for (int part = 1; part < x.parts; ++part) sum.add(x.squares[part * x.rows + row]);
     if (!sum.is_finite()) *x.flag = 1;
-    x.scales[row] = sum.is_finite() ? sum.scale() : 0;
+    x.scales[row] = sum.is_finite() ? sum.scale(p.tables.most_norms) : 0;
   }
 }
 
@@ -211,53 +207,50 @@ __device__ inline unsigned add_bytes(unsigned a, unsigned b, unsigned sum) {
   return sum;
 }
 
-/// The residue modulo modulus kIndex of an integer, or of it times the modulus's inverse(): the low
-/// byte. A sum of what the integer's bytes are worth is less than 2^20: taken for the bits of a
-/// float it is itself times 2^-149, and next to kRounder the quotient is in the low bits.
-template <int kIndex, bool kInverted>
-__device__ unsigned residue(std::uint64_t x) {
-  constexpr int kModulus = kModuli[kIndex], kFactor = kInverted ? inverse(kIndex) : 1;
-  if constexpr (kModulus == 256) {
-    return unsigned(x) * kFactor;
-  } else {
-    constexpr Digits kDigits = digits_of(kModulus, kFactor);
-    constexpr float kRounder = 192, kScale = 0x1p127f / kModulus * 0x1p6f;
-    const unsigned sum = add_bytes(unsigned(x >> 32), kDigits.high,
-                                   add_bytes(unsigned(x), kDigits.low, kDigits.offset));
-    const float quotient = fmaf(__uint_as_float(sum), kScale, kRounder);
-    return sum - __float_as_uint(quotient) * unsigned(kModulus);
-  }
+/// The residue of an integer, or of it times the inverse, as `digits` has it: the low byte. A sum
+/// of what the integer's bytes are worth is less than 2^20: taken for the bits of a float it is
+/// itself times 2^-149, and next to kRounder the quotient is in the low bits.
+__device__ inline unsigned residue(std::uint64_t x, const Modulus& of, const Digits& digits) {
+  constexpr float kRounder = 192;
+  const unsigned sum =
+      add_bytes(unsigned(x >> 32), digits.high, add_bytes(unsigned(x), digits.low, digits.offset));
+  const float quotient = fmaf(__uint_as_float(sum), of.inverse, kRounder);
+  return sum - __float_as_uint(quotient) * unsigned(of.modulus);
 }
 
 constexpr int kEach = 8;  // neighbours along k of a thread
 
-/// All their residues.
-template <bool kInverted>
-__device__ void put_residues(std::int8_t* to, std::int64_t plane, const std::uint64_t (&x)[kEach]) {
-  for_each_number<kCount>([&]<int kIndex>() {
+/// All residues of rows that lie `plane` bytes apart.
+template <bool kOfA>
+__device__ void put_residues(std::int8_t* to, std::int64_t plane, const Tables& tables,
+                             const std::uint64_t (&x)[kEach]) {
+#pragma unroll
+  for (int m = 0; m < kCount; ++m, to += plane) {
+    if (m >= kFewest && m >= tables.count) break;
+    const Modulus& of = tables.moduli[m];
     unsigned word[kEach / 4];
 #pragma unroll
     for (int w = 0; w < kEach / 4; ++w) {
       unsigned r[4];
 #pragma unroll
-      for (int i = 0; i < 4; ++i) r[i] = residue<kIndex, kInverted>(x[w * 4 + i]);
+      for (int i = 0; i < 4; ++i) r[i] = residue(x[w * 4 + i], of, kOfA ? of.a : of.b);
       word[w] =
           __byte_perm(__byte_perm(r[0], r[1], 0x0040), __byte_perm(r[2], r[3], 0x0040), 0x5410);
     }
     *reinterpret_cast<uint2*>(to) = {word[0], word[1]};
-    to += plane;
-  });
+  }
 }
-__device__ inline void split(const Operand& x, std::int64_t row, std::int64_t l,
-                             const double (&from)[kEach]) {
+__device__ inline void split(const Operand& x, const Tables& tables, std::int64_t row,
+                             std::int64_t l, const double (&from)[kEach]) {
   const Scale scale(row < x.rows ? x.scales[row] : 0);
   std::uint64_t integers[kEach];
 #pragma unroll
   for (int i = 0; i < kEach; ++i) integers[i] = scale(from[i]);
   if (x.is_b)
-    put_residues<false>(x.planes + shuffled(row) * x.plane_ld + l, x.plane_size(), integers);
+    put_residues<false>(x.planes + shuffled(row) * x.plane_ld + l, x.plane_size(), tables,
+                        integers);
   else
-    put_residues<true>(x.planes + row * x.plane_ld + l, x.plane_size(), integers);
+    put_residues<true>(x.planes + row * x.plane_ld + l, x.plane_size(), tables, integers);
 }
 
 constexpr int kAlong = 32 * kEach;               // elements of a row that a warp takes
@@ -269,7 +262,7 @@ __host__ __device__ inline std::int64_t split_blocks(const Operand& x) {
                          ((x.plane_ld + kTileDepth - 1) / kTileDepth);
 }
 
-__device__ inline void split_along(const Operand& x, unsigned block) {
+__device__ inline void split_along(const Operand& x, const Tables& tables, unsigned block) {
   const unsigned warp = block * kWarps + threadIdx.x / 32;
   const unsigned across = unsigned((x.plane_ld + kAlong - 1) / kAlong), line = warp / across;
   const std::int64_t row = line;
@@ -289,11 +282,12 @@ __device__ inline void split_along(const Operand& x, unsigned block) {
 #pragma unroll
     for (int i = 0; i < kEach; ++i) element[i] = i < count ? __ldg(from + i) : 0;
   }
-  split(x, row, l, element);
+  split(x, tables, row, l, element);
 }
 
 /// Through shared memory, where places are exchanged so that neither side meets in a bank.
-__device__ inline void split_across(const Operand& x, unsigned block, double* shared) {
+__device__ inline void split_across(const Operand& x, const Tables& tables, unsigned block,
+                                    double* shared) {
   const unsigned across = unsigned((x.plane_rows + kTileRows - 1) / kTileRows);
   const std::int64_t l0 = std::int64_t(block / across) * kTileDepth;
   const std::int64_t row0 = std::int64_t(block % across) * kTileRows;
@@ -319,7 +313,7 @@ __device__ inline void split_across(const Operand& x, unsigned block, double* sh
     double element[kEach];
 #pragma unroll
     for (int i = 0; i < kEach; ++i) element[i] = *at(l + i, row);
-    split(x, row0 + row, l0 + l, element);
+    split(x, tables, row0 + row, l0 + l, element);
   }
   __syncthreads();
 }
@@ -333,62 +327,50 @@ static __global__ void __launch_bounds__(kThreads, 3)
     const Operand& x = i < of_a ? p.a : p.b;
     const unsigned block = i < of_a ? i : i - of_a;
     if (x.along_k)
-      split_along(x, block);
+      split_along(x, p.tables, block);
     else
-      split_across(x, block, shared);
+      split_across(x, p.tables, block, shared);
   }
 }
 
 // ---------------------------------------------------------------------------------------------
 // Doubles of residues.
 
-struct Weights {
-  double mid[kCount], high[kCount];
-};
-constexpr Weights weights() {
-  Weights all = {};
-  for (int i = 0; i < kCount; ++i) {
-    const Limbs limbs = limbs_of(weight(i));
-    all.mid[i] = limbs.mid * 0x1p980;
-    all.high[i] = limbs.high * 0x1p980;
-  }
-  return all;
-}
-/// Of the constant memory, from which instructions read an operand.
-static __constant__ Weights kWeights = weights();
-
 /// The integers nearest to 0 from their residues times inverses, four in the bytes of each word:
-/// rounded to nearest, or nearly so.
-__device__ inline void join(const unsigned (&words)[kCount], double (&result)[4]) {
+/// rounded to nearest, or nearly so, and times 2^shift.
+__device__ inline void join(const unsigned (&words)[kCount], const Tables& tables,
+                            double (&result)[4]) {
   double high[4] = {}, mid[4] = {};
   unsigned top[4] = {}, low[4] = {};
-  for_each_number<kCount>([&]<int kIndex>() {
-    constexpr Limbs kWeight = limbs_of(weight(kIndex));
+#pragma unroll
+  for (int m = 0; m < kCount; ++m) {
+    const Limbs& weight = tables.weights[m];
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       // A byte in the low bits of a double is itself times 2^-1074.
-      const unsigned byte = __byte_perm(words[kIndex], 0, 0x4440 + unsigned(e));
+      const unsigned byte = __byte_perm(words[m], 0, 0x4440 + unsigned(e));
       const double x = __hiloint2double(0, int(byte));
-      top[e] += byte * kWeight.top;
-      high[e] = fma(x, kWeights.high[kIndex], high[e]);
-      mid[e] = fma(x, kWeights.mid[kIndex], mid[e]);
-      low[e] += byte * kWeight.low;
+      top[e] += byte * weight.top;
+      high[e] = fma(x, weight.high, high[e]);
+      mid[e] = fma(x, weight.mid, mid[e]);
+      low[e] += byte * weight.low;
     }
-  });
-  constexpr Limbs kP = limbs_of(kProduct);
-  constexpr double kRounder = 0x1.8p52, kInverse = 0x1p61 / double(kProduct), kUnscale = 0x1p94;
+  }
+  constexpr double kRounder = 0x1.8p52, kUnscale = 0x1p94;
+  static_assert(Tables::kOfBytes * 0x1p-1074 * kUnscale == 1);
   constexpr double kMid = 0x1p41, kOfMid = 0x1p-41, kLow = 0x1p20;
+  const Limbs& product = tables.product;
   const auto nearest = [](double x, double factor) { return fma(x, factor, kRounder) - kRounder; };
   const auto widen = [](unsigned x) { return __hiloint2double(0x43300000, int(x)) - 0x1p52; };
 #pragma unroll
   for (int e = 0; e < 4; ++e) {
     // x = ((t 2^41 + h) 2^41 + m) 2^20 + l: first less multiples of P, then with small limbs.
     double t = widen(top[e]), h = high[e] * kUnscale, m = mid[e] * kUnscale, l = widen(low[e]);
-    const double quotient = nearest(fma(t, kMid, h), kInverse);
-    t = fma(-quotient, double(kP.top), t);
-    h = fma(-quotient, kP.high, h);
-    m = fma(-quotient, kP.mid, m);
-    l = fma(-quotient, double(kP.low), l);
+    const double quotient = nearest(fma(t, kMid, h), tables.inverse);
+    t = fma(-quotient, double(product.top), t);
+    h = fma(-quotient, product.high, h);
+    m = fma(-quotient, product.mid, m);
+    l = fma(-quotient, double(product.low), l);
     const double of_m = nearest(m, kOfMid);
     h += of_m;
     m = fma(-of_m, kMid, m);
@@ -412,6 +394,7 @@ struct JoinProblem : GemmProblem<double> {
   const int *scales_a, *scales_b;
   const unsigned* left;  ///< nothing is written where that is set
   bool pairs;            ///< of C: neighbours from an even one on lie at multiples of 16 bytes
+  Tables tables;
 };
 
 constexpr int kJoinCols = 128;  // of kWarps rows, for a block
@@ -430,9 +413,10 @@ static __global__ void __launch_bounds__(kThreads)
     unsigned words[kCount];
     const auto* from = p.planes + row * p.plane_ld + col;
 #pragma unroll
-    for (int i = 0; i < kCount; ++i, from += p.plane_size)
-      words[i] = __ldg(reinterpret_cast<const unsigned*>(from));
-    const int scale = p.scales_a[row], count = int(min(p.n - col, std::int64_t(4)));
+    for (int m = 0; m < kCount; ++m, from += p.plane_size)
+      words[m] = m < p.tables.count ? __ldg(reinterpret_cast<const unsigned*>(from)) : 0;
+    const int scale = p.scales_a[row] + p.tables.shift,
+              count = int(min(p.n - col, std::int64_t(4)));
     double* const c = static_cast<double*>(p.C.at(0)) + row * p.ldc + col;
     double result[4], sums[4];
     const bool vectors = p.pairs && count == 4;
@@ -445,7 +429,7 @@ static __global__ void __launch_bounds__(kThreads)
         for (int e = 0; e < 4; ++e) result[e] = e < count ? c[e] : 0;
       }
     }
-    join(words, sums);
+    join(words, p.tables, sums);
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       const int of_col = e < count ? p.scales_b[col + e] : 0;
