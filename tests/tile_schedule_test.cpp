@@ -48,6 +48,10 @@ TEST(TileSchedule, EveryStepIsComputedOnce) {
           }
         }
         for (const int times : computed) ASSERT_EQ(times, 1);
+        for (int step = 0; s.ranges > 0 && step < (tiles - s.whole) * steps; ++step) {
+          ASSERT_LE(s.begin(s.range_of(step)), step);
+          ASSERT_GT(s.begin(s.range_of(step) + 1), step);
+        }
       }
 }
 

@@ -42,7 +42,6 @@ tma64::Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
       swapped ? args.m : args.n,
       args.k,
       args.batch,
-      real && is_transposed(args.transA) && !is_transposed(args.transB),
       real ? 1 : 4,
       std::max(device.compute_units, 1),
       size_of(args.in)};
@@ -51,8 +50,7 @@ tma64::Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (args.in != DType::f64 && args.in != DType::cf64) return "for f64 and cf64";
-  if (device.capability != 90 || !runs_clusters(device))
-    return "needs compute capability 9.0 and code for it";
+  if (!runs_hopper(device)) return "needs compute capability 9.0 and code for it";
   constexpr std::size_t kShared = 227 << 10;
   if (device.shared_memory < kShared) return "needs more shared memory";
   if (std::max({args.m, args.n, args.k, args.batch}) >= kMostCoordinate)

@@ -5,6 +5,10 @@
 // for boxes of the operands of 128 bytes by the tile's side, many steps ahead; eight others only
 // read shared memory and multiply, two to a scheduler, and what they read next is on its way while
 // they do. Blocks stay for several tiles, so that the next tile's boxes come while C is written.
+// Instructions are the deepest, 16 along k, which read and write sums half as often as those of 8:
+// on an H200 1 to 2 % of the time of 3072x3072 and more. A complex product is a real one of twice
+// the rows and the depth, with the fragments of X doubled in registers: 5 to 6 % against four
+// products of 4 along k.
 //
 // Boxes are swizzled: chunk c of 16 bytes of row r lies at c ^ r % 8. Which elements along k a lane
 // takes is free as long as both operands agree; it is chosen such that lanes that are served
@@ -40,12 +44,12 @@ struct Tile {
   static constexpr int kWarps = 8, kGroups = kWarps / kPlaces;
   // The warp that copies has three idle ones beside it: registers move by groups of four warps.
   static constexpr int kThreads = 32 * (kWarps + 4);
-  static constexpr int kM = kWarpX / 16, kN = kWarpY / 8;
+  static constexpr int kM = kWarpX / (sizeof(T) == 8 ? 16 : 8), kN = kWarpY / 8;
   static constexpr unsigned kBytesX = kX * 128, kStageBytes = (kX + kY) * 128;
   static constexpr unsigned kExchange =
       kGroups == 1 ? 0 : unsigned(kGroups * kX * kY * int(sizeof(T)));
   static constexpr unsigned kShared = kStages * (kStageBytes + 16) + kExchange + 1024;
-  static_assert(kGroups * kPlaces == kWarps && kM * kN / 2 % kGroups == 0);
+  static_assert(kGroups * kPlaces == kWarps && kM * kN / 2 % kGroups == 0 && kM % 2 == 0);
 };
 
 template <class T>
@@ -144,26 +148,44 @@ __device__ inline double load_single(unsigned address) {
   return x;
 }
 
-__device__ inline double flip_sign(double x, unsigned sign) {
-  return __hiloint2double(int(unsigned(__double2hiint(x)) ^ sign), __double2loint(x));
+/// Whether the phase of this parity has ended; does not wait.
+__device__ inline bool has_ended(Barrier barrier, unsigned parity) {
+  unsigned ended;
+  asm volatile(
+      "{\n"
+      ".reg .pred ended;\n"
+      "mbarrier.test_wait.parity.shared::cta.b64 ended, [%1], %2;\n"
+      "selp.u32 %0, 1, 0, ended;\n"
+      "}"
+      : "=r"(ended)
+      : "r"(barrier.address), "r"(parity)
+      : "memory");
+  return ended != 0;
 }
 
-/// d += a b of 16×8 by 8×8. Lane 4 g + t holds (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4) of A
-/// and (t, g), (t + 4, g) of B.
-__device__ inline void multiply_deep_tile(double (&d)[4], const double (&a)[4],
-                                          const double (&b)[2]) {
-  asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};"
+/// The bit of a double's sign, or none. As one 64-bit number: of a double put together from halves
+/// the compiler keeps copies.
+__device__ inline long long sign_if(bool flips) { return flips ? 1ll << 63 : 0; }
+__device__ inline double flip_sign(double x, long long sign) {
+  long long y;
+  asm volatile("xor.b64 %0, %1, %2;" : "=l"(y) : "l"(__double_as_longlong(x)), "l"(sign));
+  return __longlong_as_double(y);
+}
+
+/// d += a b of 16×8 by 16×8. Lane 4 g + t holds of A rows g and g + 8 of column t, then of columns
+/// t + 4, t + 8 and t + 12; of B rows t, t + 4, t + 8 and t + 12 of column g.
+__device__ inline void multiply_deep_tile(double (&d)[4], const double (&a)[8],
+                                          const double (&b)[4]) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, "
+      "{%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, {%0, %1, %2, %3};"
       : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
-      : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+      : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]), "d"(a[7]),
+        "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
 }
 
-/// The bits that conjugate X and Y.
-struct Signs {
-  unsigned x, y;
-};
-
-/// What a warp multiplies, half a stage at a time: 8 steps along k of doubles, 4 of complex ones.
+/// What a warp multiplies: a stage's fragments of Y, and two of those of X, of which one is on its
+/// way while the other is in use.
 template <class T, int kM, int kN, bool kXAlongK, bool kYAlongK>
 struct Fragments {
   using PanelX = Panel<T, kXAlongK, kXAlongK ? Read::SinglesAlongK : Read::Chunks>;
@@ -172,121 +194,153 @@ struct Fragments {
                        : kYAlongK ? Read::Chunks
                                   : Read::Singles>;
   static_assert(kYAlongK || !kXAlongK);
+  static constexpr int kEach = 4;  // sums of a fragment
 
   double sum[kM][kN][4];
-  double x[kM][4], y[2][kN][2];
+  double x[2][8], y[kN][4];
 
-  __device__ void clear() {
+  __device__ void fetch_x(unsigned stage, PanelX panel, int i) {
 #pragma unroll
-    for (int e = 0; e < kM * kN * 4; ++e) sum[e / 4 / kN][e / 4 % kN][e % 4] = 0;
-  }
-  __device__ void fetch_x(unsigned stage, PanelX panel, int h, int i, Signs) {
-    if constexpr (kXAlongK) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        x[i][e] = load_single(stage + panel.at(h, e / 2) + (16 * i + e % 2 * 8) * 128);
-    } else {
-#pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        const double2 v = load_chunk(stage + panel.at(h, e) + i * panel.kBoxBytes);
-        x[i][2 * e] = v.x, x[i][2 * e + 1] = v.y;
+    for (int l = 0; l < 4; ++l) {
+      double* const to = x[i % 2] + 2 * l;
+      const unsigned from = stage + panel.at(l / 2, l % 2);
+      if constexpr (kXAlongK) {
+        to[0] = load_single(from + 16 * i * 128);
+        to[1] = load_single(from + (16 * i + 8) * 128);
+      } else {
+        const double2 v = load_chunk(from + i * panel.kBoxBytes);
+        to[0] = v.x, to[1] = v.y;
       }
     }
   }
-  __device__ void fetch_y(unsigned stage, PanelY panel, int h, Signs) {
+  __device__ void fetch_y(unsigned stage, PanelY panel, int j) {
 #pragma unroll
-    for (int j = 0; j < kN; ++j) {
-      if constexpr (kXAlongK) {
-#pragma unroll
-        for (int e = 0; e < 2; ++e) y[h][j][e] = load_single(stage + panel.at(h, e) + 8 * j * 128);
-      } else if constexpr (kYAlongK) {
+    for (int h = 0; h < 2; ++h) {
+      double* const to = y[j] + 2 * h;
+      if constexpr (kYAlongK && !kXAlongK) {
         const double2 v = load_chunk(stage + panel.at(h, 0) + 8 * j * 128);
-        y[h][j][0] = v.x, y[h][j][1] = v.y;
+        to[0] = v.x, to[1] = v.y;
       } else {
 #pragma unroll
         for (int e = 0; e < 2; ++e)
-          y[h][j][e] = load_single(stage + (panel.at(h, e) ^ j % 2 << 6) + j / 2 * panel.kBoxBytes);
+          to[e] = load_single(kXAlongK ? stage + panel.at(h, e) + 8 * j * 128
+                                       : stage + (panel.at(h, e) ^ j % 2 << 6) +
+                                             j / 2 * panel.kBoxBytes);
       }
     }
   }
-  __device__ void multiply(int i, int h) {
-#pragma unroll
-    for (int j = 0; j < kN; ++j) multiply_deep_tile(sum[i][j], x[i], y[h][j]);
-  }
+  __device__ void prepare_x(int, long long) {}
+  __device__ void multiply(int i, int j) { multiply_deep_tile(sum[i][j], x[i % 2], y[j]); }
+  __device__ void finish(bool) {}
 
   /// Where sums are in the warp's part of C.
   __device__ static int place_x(int i, int r, int g) {
     return 16 * i + (kXAlongK ? 8 * r + g : 2 * g + r);
   }
+  __device__ static int place_y(int t) { return 2 * t; }
   __device__ double& at(int i, int j, int e) { return sum[i][j][e]; }
 };
 
+/// Complex numbers as the instruction's real ones: an element of X is the rows (re, im) of one
+/// column of it and (-im, re) of the next, one of Y the rows re and im of these. So a fragment has
+/// eight rows of C, their real parts before their imaginary ones. Conjugating one of them turns the
+/// signs of the second column, and X the imaginary sums' too.
 template <int kM, int kN, bool kXAlongK, bool kYAlongK>
 struct Fragments<Complex<double>, kM, kN, kXAlongK, kYAlongK> {
   using T = Complex<double>;
   using PanelX = Panel<T, kXAlongK, Read::Chunks>;
   using PanelY = Panel<T, kYAlongK, Read::Chunks>;
+  static constexpr int kEach = 2;
 
-  double re[kM][kN][4], im[kM][kN][4];
-  double x_re[kM][2], x_im[kM][2], y_re[2][kN], y_im[2][kN];
+  double sum[kM][kN][4];
+  double x[2][8], y[kN][4];
 
-  __device__ void clear() {
+  __device__ void fetch_x(unsigned stage, PanelX panel, int i) {
 #pragma unroll
-    for (int e = 0; e < kM * kN * 4; ++e)
-      re[e / 4 / kN][e / 4 % kN][e % 4] = im[e / 4 / kN][e / 4 % kN][e % 4] = 0;
-  }
-  __device__ void fetch_x(unsigned stage, PanelX panel, int h, int i, Signs signs) {
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const unsigned box = kXAlongK ? (16 * i + 8 * r) * 128 : (2 * i + r) * panel.kBoxBytes;
-      const double2 v = load_chunk(stage + panel.at(h, 0) + box);
-      x_re[i][r] = v.x, x_im[i][r] = flip_sign(v.y, signs.x);
+    for (int h = 0; h < 2; ++h) {
+      const double2 v =
+          load_chunk(stage + panel.at(h, 0) + i * (kXAlongK ? 8 * 128 : panel.kBoxBytes));
+      x[i % 2][4 * h] = v.x, x[i % 2][4 * h + 1] = v.y;
     }
   }
-  __device__ void fetch_y(unsigned stage, PanelY panel, int h, Signs signs) {
+  __device__ void prepare_x(int i, long long sign) {
 #pragma unroll
-    for (int j = 0; j < kN; ++j) {
-      const unsigned box = kYAlongK ? 8 * j * 128 : j * panel.kBoxBytes;
-      const double2 v = load_chunk(stage + panel.at(h, 0) + box);
-      y_re[h][j] = v.x, y_im[h][j] = flip_sign(v.y, signs.y);
+    for (int h = 0; h < 2; ++h) {
+      double* const v = x[i % 2] + 4 * h;
+      v[2] = flip_sign(v[1], sign ^ sign_if(true)), v[3] = flip_sign(v[0], sign);
     }
   }
-  __device__ void multiply(int i, int h) {
+  __device__ void fetch_y(unsigned stage, PanelY panel, int j) {
 #pragma unroll
-    for (int j = 0; j < kN; ++j) {
-      multiply_tile(re[i][j], x_re[i], y_re[h][j]);
-      multiply_tile(im[i][j], x_re[i], y_im[h][j]);
+    for (int h = 0; h < 2; ++h) {
+      const double2 v =
+          load_chunk(stage + panel.at(h, 0) + j * (kYAlongK ? 8 * 128 : panel.kBoxBytes));
+      y[j][2 * h] = v.x, y[j][2 * h + 1] = v.y;
     }
+  }
+  __device__ void multiply(int i, int j) { multiply_deep_tile(sum[i][j], x[i % 2], y[j]); }
+  /// The signs of the imaginary sums. Of four neighbours in C, which two lanes have, the even one
+  /// gets the first and the third.
+  __device__ void finish(bool conjugate_x) {
+    const bool odd = threadIdx.x % 2 != 0;
 #pragma unroll
-    for (int j = 0; j < kN; ++j) multiply_tile(im[i][j], x_im[i], y_re[h][j]);
-    const double minus[2] = {-x_im[i][0], -x_im[i][1]};
+    for (int i = 0; i < kM; ++i)
 #pragma unroll
-    for (int j = 0; j < kN; ++j) multiply_tile(re[i][j], minus, y_im[h][j]);
+      for (int j = 0; j < kN; ++j)
+#pragma unroll
+        for (int e = 0; e < 4; e += 2) {
+          double &v = sum[i][j][e], &w = sum[i][j][e + 1];
+          if (e == 2 && conjugate_x) v = -v, w = -w;
+          const double other = __shfl_xor_sync(~0u, odd ? v : w, 1);
+          if (odd)
+            v = other;
+          else
+            w = other;
+        }
   }
 
-  __device__ static int place_x(int i, int r, int g) { return 16 * i + 8 * r + g; }
+  __device__ static int place_x(int i, int, int g) { return 8 * i + g; }
+  __device__ static int place_y(int t) { return 2 * t - t % 2; }
   struct Reference {
     double &re, &im;
     __device__ operator T() const { return {re, im}; }
     __device__ void operator=(T v) { re = v.re, im = v.im; }
   };
-  __device__ Reference at(int i, int j, int e) { return {re[i][j][e], im[i][j][e]}; }
+  __device__ Reference at(int i, int j, int e) { return {sum[i][j][e], sum[i][j][2 + e]}; }
 };
 
-/// Stores neighbours v and w to `c`; kAll: in one access of 16 bytes, or two.
+/// Two elements of a row of C as a lane has them: neighbours of doubles, and of complex numbers
+/// every other one, so that two lanes share a sector. kAll: both are inside, at a multiple of 16
+/// bytes; else `cols` of the row's are inside.
+template <class T>
+inline constexpr int kApart = int(sizeof(T)) / 8;
+
 template <bool kAll, class T>
-__device__ void store_pair(const Problem<T>& p, T* c, int cols, T v, T w) {
+__device__ void load_pair(const T* c, int cols, T (&x)[2]) {
   if constexpr (kAll && sizeof(T) == 8) {
-    auto* const place = reinterpret_cast<double2*>(c);
-    double2 both = {p.alpha * v, p.alpha * w};
-    if (p.read_c) {
-      const double2 old = *place;
-      both = {multiply_add(p.beta, old.x, both.x), multiply_add(p.beta, old.y, both.y)};
+    const double2 both = *reinterpret_cast<const double2*>(c);
+    x[0] = both.x, x[1] = both.y;
+  } else if constexpr (kAll) {
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      const double2 one = *reinterpret_cast<const double2*>(c + e * kApart<T>);
+      x[e] = {one.x, one.y};
     }
-    *place = both;
   } else {
-    if (kAll || cols > 0) store(p, v, c);
-    if (kAll || cols > 1) store(p, w, c + 1);
+    if (cols > 0) x[0] = c[0];
+    if (cols > kApart<T>) x[1] = c[kApart<T>];
+  }
+}
+template <bool kAll, class T>
+__device__ void store_pair(T* c, int cols, T v, T w) {
+  if constexpr (kAll && sizeof(T) == 8) {
+    *reinterpret_cast<double2*>(c) = {v, w};
+  } else if constexpr (kAll) {
+    *reinterpret_cast<double2*>(c) = {v.re, v.im};
+    *reinterpret_cast<double2*>(c + kApart<T>) = {w.re, w.im};
+  } else {
+    if (cols > 0) c[0] = v;
+    if (cols > kApart<T>) c[kApart<T>] = w;
   }
 }
 
@@ -300,7 +354,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   using PanelX = typename F::PanelX;
   using PanelY = typename F::PanelY;
   constexpr int kStages = Tile::kStages, kGroups = Tile::kGroups, kM = Tile::kM, kN = Tile::kN;
-  constexpr int kPairs = kN / 2;
+  constexpr int kPairs = kN / 2, kEach = F::kEach;
   extern __shared__ unsigned char shared[];
   const unsigned panels = (shared_address(shared) + 1023) / 1024 * 1024;
   const unsigned exchange = panels + kStages * Tile::kStageBytes;
@@ -319,7 +373,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
 
   int at = 0;  // steps of this block so far
   if (threadIdx.x >= 32 * Tile::kWarps) {
-    hopper::leave_registers<40>();
+    hopper::leave_registers<24>();
     if (thread_now() != 32 * Tile::kWarps) return;
     constexpr int kDoubles = int(sizeof(T)) / 8;  // elements of the maps
     Piece piece;
@@ -354,60 +408,72 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
     return;
   }
 
-  hopper::take_registers<232>();
+  hopper::take_registers<240>();
   const int warp = thread_now() / 32, lane = thread_now() % 32;
   const int group = warp / Tile::kPlaces;
   const auto x_of_warp = [](int w) { return w % Tile::kPlaces / Tile::kAcross * Tile::kWarpX; };
   const auto y_of_warp = [](int w) { return w % Tile::kAcross * Tile::kWarpY; };
   const PanelX panel_x(x_of_warp(warp), lane / 4, lane % 4);
   const PanelY panel_y(y_of_warp(warp), lane / 4, lane % 4);
-  const Signs signs = {p.conjugate_a ? 0x80000000u : 0, p.conjugate_b ? 0x80000000u : 0};
+  const long long sign = sign_if(p.conjugate_a != p.conjugate_b);
   F f;
 
-  const auto release = [&](unsigned step) {
-    __syncwarp();
-    if (thread_now() % 32 == 0) empty(step % kStages).arrive_at(0);
-  };
-  while (true) {
-    Piece piece;
-    if (!find_piece(p.schedule, at, piece)) break;
-    f.clear();
+  const bool releases = lane == 0;
+  Piece piece;
+  while (find_piece(p.schedule, at, piece)) {
+#pragma unroll
+    for (int e = 0; e < kM * kN * 4; ++e) f.sum[e / 4 / kN][e / 4 % kN][e % 4] = 0;
     at += piece.steps;
-    unsigned step = unsigned(at - piece.steps + group);
-    const unsigned end = unsigned(at);
-    if (step < end) {
-      full(step % kStages).wait(step / kStages % 2);
-      unsigned x = panels + step % kStages * Tile::kStageBytes;
+    int left = piece.steps - group;  // steps, of which every kGroups-th is this warp's
+    if (left > 0) {
+      const unsigned step = unsigned(at - left);
+      unsigned stage = step % kStages, parity = step / kStages % 2;
+      full(stage).wait(parity);
+      unsigned x = panels + stage * Tile::kStageBytes;
+      f.fetch_x(x, panel_x, 0);
 #pragma unroll
-      for (int i = 0; i < kM; ++i) f.fetch_x(x, panel_x, 0, i, signs);
-      f.fetch_y(x + Tile::kBytesX, panel_y, 0, signs);
+      for (int j = 0; j < kN - 1; ++j) f.fetch_y(x + Tile::kBytesX, panel_y, j);
       do {
-        f.fetch_y(x + Tile::kBytesX, panel_y, 1, signs);
+        const unsigned now = stage;
+        bool ready = true;
 #pragma unroll
         for (int i = 0; i < kM; ++i) {
+          f.prepare_x(i, sign);
           f.multiply(i, 0);
-          f.fetch_x(x, panel_x, 1, i, signs);
-        }
-        step += kGroups;
-        if (step < end) {  // else the last step reads its own stage again, for nothing
-          release(step - kGroups);
-          x = panels + step % kStages * Tile::kStageBytes;
-          full(step % kStages).wait(step / kStages % 2);
-        }
-        f.fetch_y(x + Tile::kBytesX, panel_y, 0, signs);
+          // What the product before the last one read is free: it takes what comes next.
+          if (i == 0) {
+            f.fetch_y(x + Tile::kBytesX, panel_y, kN - 1);
+            // The next stage is looked for early: the answer takes its time.
+            left -= kGroups;
+            if (left > 0) {  // else the last step reads its own stage again, for nothing
+              stage += kGroups;
+              if (stage >= kStages) stage -= kStages, parity ^= 1;
+              ready = has_ended(full(stage), parity);
+            }
+          }
+          __syncwarp();  // keeps the compiler from fetching earlier, for which registers are few
+          if (i == kM - 1) {
+            if (releases && left > 0) empty(now).arrive_at(0);
+            if (!ready) full(stage).wait(parity);
+            x = panels + stage * Tile::kStageBytes;
+          }
+          f.fetch_x(x, panel_x, (i + 1) % kM);
 #pragma unroll
-        for (int i = 0; i < kM; ++i) {
-          f.multiply(i, 1);
-          f.fetch_x(x, panel_x, 0, i, signs);
+          for (int j = 1; j < kN; ++j) {
+            f.multiply(i, j);
+            if (i == kM - 1) f.fetch_y(x + Tile::kBytesX, panel_y, j - 1);
+          }
         }
-      } while (step < end);
-      release(step - kGroups);
+      } while (left > 0);
+      __syncwarp();
+      if (releases) empty(stage).arrive_at(0);
     }
+    f.finish(p.conjugate_a);
 
     const auto mine = [&](int i, int q) { return (i * kPairs + q) % kGroups == group; };
     if constexpr (kGroups > 1) {
       // Groups have sums of a part of k: each finishes a share of the tile and leaves the others.
-      constexpr int kLanes = 32 * Tile::kPlaces, kSums = kM * kN * 4;
+      constexpr int kLanes = 32 * Tile::kPlaces, kSums = kM * kN * kEach;
       T* const left_here = reinterpret_cast<T*>(shared + (exchange - shared_address(shared))) +
                            thread_now() % kLanes;
       hopper::sync_named(1, 32 * Tile::kWarps);
@@ -415,9 +481,9 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
       for (int s = 0; s < kM * kPairs; ++s)
         if (!mine(s / kPairs, s % kPairs))
 #pragma unroll
-          for (int e = 0; e < 8; ++e)
-            left_here[(group * kSums + s * 8 + e) * kLanes] =
-                f.at(s / kPairs, s % kPairs * 2 + e / 4, e % 4);
+          for (int e = 0; e < 2 * kEach; ++e)
+            left_here[(group * kSums + s * 2 * kEach + e) * kLanes] =
+                f.at(s / kPairs, s % kPairs * 2 + e / kEach, e % kEach);
       hopper::sync_named(1, 32 * Tile::kWarps);
 #pragma unroll
       for (int s = 0; s < kM * kPairs; ++s)
@@ -425,9 +491,9 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
           for (int other = 0; other < kGroups; ++other)
             if (other != group)
 #pragma unroll
-              for (int e = 0; e < 8; ++e) {
-                auto&& sum = f.at(s / kPairs, s % kPairs * 2 + e / 4, e % 4);
-                sum = T(sum) + left_here[(other * kSums + s * 8 + e) * kLanes];
+              for (int e = 0; e < 2 * kEach; ++e) {
+                auto&& sum = f.at(s / kPairs, s % kPairs * 2 + e / kEach, e % kEach);
+                sum = T(sum) + left_here[(other * kSums + s * 2 * kEach + e) * kLanes];
               }
     }
 
@@ -436,20 +502,18 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
     const Place<Tile> place(p, done.tile);
     const int thread = thread_now(), g = thread % 32 / 4, t = thread % 4;
     const int x0 = x_of_warp(thread / 32), y0 = y_of_warp(thread / 32);
-    // use(row, column, x, y) for every two neighbours in a row of C.
-    const auto for_each_pair = [&](auto&& use) {
+    // use(number, row, column, v, w) for every pair from a fragment of X and two of Y.
+    const auto for_each_pair = [&](int s, auto&& use) {
+      const int i = s / kPairs, q = s % kPairs;
+      if (!mine(i, q)) return;
 #pragma unroll
-      for (int s = 0; s < kM * kPairs; ++s) {
-        const int i = s / kPairs, q = s % kPairs;
-        if (!mine(i, q)) continue;
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          if constexpr (kSwapped)
-            use(y0 + 16 * q + e / 2 * 8 + 2 * t + e % 2, x0 + f.place_x(i, 0, g),
-                f.at(i, 2 * q + e / 2, e % 2), f.at(i, 2 * q + e / 2, 2 + e % 2));
-          else
-            use(x0 + f.place_x(i, e / 2, g), y0 + 16 * q + e % 2 * 8 + 2 * t,
-                f.at(i, 2 * q + e % 2, e / 2 * 2), f.at(i, 2 * q + e % 2, e / 2 * 2 + 1));
+      for (int e = 0; e < kEach; ++e) {
+        if constexpr (kSwapped)
+          use(e, y0 + 16 * q + e / 2 * 8 + 2 * t + e % 2, x0 + f.place_x(i, 0, g),
+              f.at(i, 2 * q + e / 2, e % 2), f.at(i, 2 * q + e / 2, 2 + e % 2));
+        else
+          use(e, x0 + f.place_x(i, e / 2, g), y0 + 16 * q + e % 2 * 8 + f.place_y(t),
+              f.at(i, 2 * q + e % 2, e / 2 * 2), f.at(i, 2 * q + e % 2, e / 2 * 2 + 1));
       }
     };
     const int i0 = kSwapped ? place.y : place.x, j0 = kSwapped ? place.x : place.y;
@@ -458,20 +522,33 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
       const int rows = int(min(p.m - i0, std::int64_t(1 << 16)));
       const int cols = int(min(p.n - j0, std::int64_t(kCols)));
       T* const c = static_cast<T*>(p.C.at(place.batch)) + i0 * p.ldc + j0;
-      if (cols == kCols && (sizeof(T) == 16 || p.vectors_c))
-        for_each_pair([&](int row, int col, T v, T w) {
-          if (row < rows) store_pair<true>(p, c + row * p.ldc + col, 2, v, w);
-        });
+      const auto finish = [&]<bool kAll>() {
+#pragma unroll
+        for (int s = 0; s < kM * kPairs; ++s) {
+          T old[kEach][2];  // read together: after a store, the compiler would not begin to
+          if (p.read_c)
+            for_each_pair(s, [&](int e, int row, int col, T, T) {
+              if (row < rows) load_pair<kAll>(c + row * p.ldc + col, cols - col, old[e]);
+            });
+          for_each_pair(s, [&](int e, int row, int col, T v, T w) {
+            v = p.alpha * v, w = p.alpha * w;
+            if (p.read_c)
+              v = multiply_add(p.beta, old[e][0], v), w = multiply_add(p.beta, old[e][1], w);
+            if (row < rows) store_pair<kAll>(c + row * p.ldc + col, cols - col, v, w);
+          });
+        }
+      };
+      if (cols == kCols && p.vectors_c)
+        finish.template operator()<true>();
       else
-        for_each_pair([&](int row, int col, T v, T w) {
-          if (row < rows) store_pair<false>(p, c + row * p.ldc + col, cols - col, v, w);
-        });
+        finish.template operator()<false>();
     } else {
       T* const c = p.parts + std::int64_t(done.part) * Tile::kX * Tile::kY;
-      for_each_pair([&](int row, int col, T v, T w) {
-        c[row * kCols + col] = v;
-        c[row * kCols + col + 1] = w;
-      });
+#pragma unroll
+      for (int s = 0; s < kM * kPairs; ++s)
+        for_each_pair(s, [&](int, int row, int col, T v, T w) {
+          store_pair<true>(c + row * kCols + col, kCols, v, w);
+        });
     }
   }
 #endif
@@ -483,14 +560,23 @@ template <class Tile, bool kSwapped, class T>
 __global__ void __launch_bounds__(256) add_parts_kernel(const __grid_constant__ Problem<T> p) {
   constexpr int kSize = Tile::kX * Tile::kY, kBlocks = kSize / 256;
   constexpr int kCols = kSwapped ? Tile::kX : Tile::kY;
+  constexpr int kAtOnce = 8;  // loads under way
   const Schedule& s = p.schedule;
   const int cut = int(blockIdx.x) / kBlocks, e = int(blockIdx.x) % kBlocks * 256 + int(threadIdx.x);
-  const int first = cut * s.steps, end = first + s.steps;
-  int range = first / (s.length + 1);  // the first that touches the tile, or one before it
-  while (s.begin(range + 1) <= first) ++range;
-  if (s.begin(range) <= first && s.begin(range + 1) >= end) return;
-  T sum = p.parts[std::int64_t(2 * range + (s.begin(range) < first)) * kSize + e];
-  while (s.begin(++range) < end) sum = sum + p.parts[std::int64_t(2 * range) * kSize + e];
+  const int begin = cut * s.steps, end = begin + s.steps;
+  const int first = s.range_of(begin), last = s.range_of(end - 1);
+  if (first == last) return;
+  const T* const parts = p.parts + e;
+  T sum = parts[std::int64_t(2 * first + (s.begin(first) < begin)) * kSize];
+  for (int range = first + 1; range <= last; range += kAtOnce) {
+    T x[kAtOnce];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i)
+      if (range + i <= last) x[i] = parts[std::int64_t(2 * (range + i)) * kSize];
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i)
+      if (range + i <= last) sum = sum + x[i];
+  }
   const Place<Tile> place(p, s.whole + cut);
   const int row = (kSwapped ? place.y : place.x) + e / kCols;
   const int col = (kSwapped ? place.x : place.y) + e % kCols;

@@ -11,25 +11,23 @@
 namespace mblas::cuda::gemm::tma64 {
 
 struct TileInfo {
-  int x, y, depth;   ///< of the tile's sides; of a step along k
-  double rate;       ///< share of the tensor cores' multiply-adds
-  bool along_sides;  ///< takes operands that are both contiguous along their sides
+  int x, y, depth;  ///< of the tile's sides; of a step along k
+  double rate;      ///< share of the tensor cores' multiply-adds
 };
 
 /// By number; figures of an H200.
 inline constexpr TileInfo kTiles[] = {
-    {128, 128, 16, 0.96, false},
-    {128, 64, 16, 0.96, true},
-    {64, 64, 16, 0.90, true},
-    {64, 32, 16, 0.56, true},
+    {128, 128, 16, 0.96},
+    {128, 64, 16, 0.96},
+    {64, 64, 16, 0.90},
+    {64, 32, 16, 0.56},
 };
-inline constexpr TileInfo kComplexTiles[] = {{64, 128, 8, 0.93, true}};
+inline constexpr TileInfo kComplexTiles[] = {{64, 128, 8, 0.93}};
 
 struct Shape {
   std::span<const TileInfo> tiles;
   std::int64_t x, y, k, batch;  ///< the sides of X and Y in C
-  bool along_sides;
-  int products;  ///< real ones of an element's
+  int products;                 ///< real ones of an element's
   int units, element_bytes;
 };
 
@@ -54,6 +52,12 @@ struct Schedule {
 
   constexpr int begin(int range) const {
     return range * length + (range < longer ? range : longer);
+  }
+
+  /// The range with this step of the cut tiles.
+  constexpr int range_of(int step) const {
+    const int in_longer = longer * (length + 1);
+    return step < in_longer ? step / (length + 1) : longer + (step - in_longer) / length;
   }
 
   /// The piece in which step number `at` of block `block` of `blocks` is; false: it has no such
@@ -98,7 +102,6 @@ inline Plan plan_of(const Shape& s, int tile, bool cut) {
   const std::int64_t tiles_x = (s.x + t.x - 1) / t.x, tiles_y = (s.y + t.y - 1) / t.y;
   plan.steps = (s.k + t.depth - 1) / t.depth;
   const double tiles = double(tiles_x) * double(tiles_y) * double(s.batch);
-  if (s.along_sides && !t.along_sides) return plan;
   if (tiles > kMost || (tiles / s.units + 1) * double(plan.steps) > kMost) return plan;
   plan.tiles = tiles_x * tiles_y * s.batch;
   plan.whole = cut ? plan.tiles / s.units * s.units : plan.tiles;

@@ -21,20 +21,16 @@ void run(const Problem<double>& p, bool x_along_k, bool y_along_k, bool swapped,
 
 void run_tile(int tile, const Problem<double>& p, bool x_along_k, bool y_along_k, bool swapped,
               const CudaQueue& queue) {
-  using Largest = Tile<double, 128, 128, 64, 32, 6>;
-  if (tile == 1)
-    return run<Tile<double, 128, 64, 32, 32, 8>>(p, x_along_k, y_along_k, swapped, queue);
-  if (tile == 2)
-    return run<Tile<double, 64, 64, 32, 32, 8>>(p, x_along_k, y_along_k, swapped, queue);
-  if (tile == 3)
-    return run<Tile<double, 64, 32, 32, 32, 12>>(p, x_along_k, y_along_k, swapped, queue);
-  // Not with both along their sides: registers do not suffice.
-  if (x_along_k)
-    launch_tiles<Largest, true, true, false>(p, queue);
-  else if (swapped)
-    launch_tiles<Largest, false, true, true>(p, queue);
-  else
-    launch_tiles<Largest, false, true, false>(p, queue);
+  switch (tile) {
+    case 0:
+      return run<Tile<double, 128, 128, 64, 32, 6>>(p, x_along_k, y_along_k, swapped, queue);
+    case 1:
+      return run<Tile<double, 128, 64, 32, 32, 8>>(p, x_along_k, y_along_k, swapped, queue);
+    case 2:
+      return run<Tile<double, 64, 64, 32, 32, 8>>(p, x_along_k, y_along_k, swapped, queue);
+    default:
+      return run<Tile<double, 64, 32, 32, 32, 12>>(p, x_along_k, y_along_k, swapped, queue);
+  }
 }
 
 }  // namespace mblas::cuda::gemm::tma64
