@@ -539,6 +539,8 @@ std::shared_ptr<const Plan> make_plan(const GemmArgs& args, const DeviceInfo& de
   // Partial sums in the output's type would round more than once.
   prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
          std::uint32_t(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+  // Complex products by three real ones are less accurate than the bound.
+  prefer(CUBLASLT_MATMUL_PREF_IMPL_MASK, ~std::uint64_t{CUBLASLT_NUMERICAL_IMPL_FLAGS_GAUSSIAN});
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, plan->problem.alignB);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, plan->problem.alignA);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, plan->problem.alignC);
