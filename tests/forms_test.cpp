@@ -2,11 +2,14 @@
 // views, and from C.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <complex>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "mblas/mblas.h"
@@ -366,6 +369,172 @@ TEST_F(Forms, FromC) {
   EXPECT_EQ(c[0], 0x1d);
   mblas_context_destroy(handle);
   mblas_context_destroy(nullptr);
+}
+
+TEST_F(Forms, MatricesOfBytesFromC) {
+  mblas_context* handle = nullptr;
+  ASSERT_EQ(mblas_context_create(&handle), MBLAS_OK);
+  using Bytes = std::vector<std::uint8_t>;
+  Bytes matrix(12), inverse(4), identity(4);
+  EXPECT_EQ(mblas_gf256_cauchy_matrix(handle, 3, 4, matrix.data(), 0x11D), MBLAS_OK);
+  EXPECT_EQ(matrix, gf256::cauchy_matrix(3, 4));
+  EXPECT_EQ(mblas_gf256_vandermonde_matrix(nullptr, 3, 4, matrix.data(), 0x11B), MBLAS_OK);
+  EXPECT_EQ(matrix, gf256::vandermonde_matrix(3, 4, 0x11B));
+  const Bytes regular{0x53, 1, 0xca, 7}, singular{2, 4, 2, 4};
+  EXPECT_EQ(mblas_gf256_invert(handle, 2, regular.data(), inverse.data(), 0x11D), MBLAS_OK);
+  EXPECT_EQ(mblas_gf256_gemm(handle, 2, 2, 2, regular.data(), 2, inverse.data(), 2, identity.data(),
+                             2, 0, 0x11D),
+            MBLAS_OK);
+  EXPECT_EQ(identity, (Bytes{1, 0, 0, 1}));
+  EXPECT_EQ(mblas_gf256_invert(handle, 2, inverse.data(), inverse.data(), 0x11D), MBLAS_OK);
+  EXPECT_EQ(inverse, regular);
+  EXPECT_EQ(mblas_gf256_invert(handle, 0, nullptr, nullptr, 0x11D), MBLAS_OK);
+  EXPECT_EQ(mblas_gf256_cauchy_matrix(handle, 0, 4, nullptr, 0x11D), MBLAS_OK);
+
+  EXPECT_EQ(mblas_gf256_invert(handle, 2, singular.data(), inverse.data(), 0x11D), MBLAS_SINGULAR);
+  EXPECT_NE(std::string(mblas_last_error(handle)).find("singular"), std::string::npos);
+  EXPECT_EQ(inverse, regular);
+  EXPECT_EQ(mblas_gf256_invert(handle, -1, nullptr, nullptr, 0x11D), MBLAS_INVALID_ARGUMENT);
+  EXPECT_EQ(mblas_gf256_invert(handle, 2, nullptr, inverse.data(), 0x11D), MBLAS_NULL_POINTER);
+  EXPECT_NE(std::string(mblas_last_error(handle)).find("A is null"), std::string::npos);
+  EXPECT_EQ(mblas_gf256_invert(handle, 2, regular.data(), nullptr, 0x11D), MBLAS_NULL_POINTER);
+  EXPECT_NE(std::string(mblas_last_error(handle)).find("inverse is null"), std::string::npos);
+  EXPECT_EQ(mblas_gf256_cauchy_matrix(handle, 200, 57, matrix.data(), 0x11D),
+            MBLAS_INVALID_ARGUMENT);
+  EXPECT_EQ(mblas_gf256_cauchy_matrix(handle, 3, 4, nullptr, 0x11D), MBLAS_NULL_POINTER);
+  EXPECT_EQ(mblas_gf256_cauchy_matrix(handle, 3, 4, matrix.data(), 0x100), MBLAS_INVALID_ARGUMENT);
+  EXPECT_EQ(mblas_gf256_vandermonde_matrix(handle, -1, 4, matrix.data(), 0x11D),
+            MBLAS_INVALID_ARGUMENT);
+  EXPECT_EQ(mblas_gf256_vandermonde_matrix(handle, 3, 4, nullptr, 0x11D), MBLAS_NULL_POINTER);
+  mblas_context_destroy(handle);
+}
+
+/// Shards of a code with 4 data and 2 parity shards, their pointers, and the code.
+struct CodeFromC : ::testing::Test {
+  static constexpr int k = 4, m = 2;
+  static constexpr std::int64_t length = 77;
+
+  CodeFromC() {
+    for (int i = 0; i < k + m; ++i) {
+      for (std::int64_t j = 0; j < length; ++j) shards[i][j] = std::uint8_t(i * 91 + j * j);
+      pointers[i] = shards[i].data();
+    }
+    EXPECT_EQ(mblas_context_create(&handle), MBLAS_OK);
+    EXPECT_EQ(mblas_set_backend(handle, "openmp"), MBLAS_OK);
+    EXPECT_EQ(mblas_reed_solomon_create(handle, k, m, 0x11D, &code), MBLAS_OK);
+  }
+  ~CodeFromC() override {
+    mblas_reed_solomon_destroy(code);
+    mblas_context_destroy(handle);
+  }
+  mblas_status encode() {
+    return mblas_reed_solomon_encode(handle, code, pointers, pointers + k, length);
+  }
+  mblas_status reconstruct(unsigned lost) {
+    std::uint8_t present[k + m];
+    for (int i = 0; i < k + m; ++i) present[i] = lost >> i & 1 ? 0 : 255;
+    return mblas_reed_solomon_reconstruct(handle, code, pointers, present, length);
+  }
+  void expect_error(mblas_status got, mblas_status want, const char* what) const {
+    EXPECT_EQ(got, want);
+    EXPECT_NE(std::string(mblas_last_error(handle)).find(what), std::string::npos)
+        << mblas_last_error(handle);
+  }
+
+  std::array<std::array<std::uint8_t, length>, k + m> shards;
+  std::uint8_t* pointers[k + m];
+  mblas_context* handle = nullptr;
+  mblas_reed_solomon* code = nullptr;
+};
+
+TEST_F(CodeFromC, EveryPatternOfErasures) {
+  ASSERT_EQ(encode(), MBLAS_OK);
+  const auto whole = shards;
+  const gf256::ReedSolomon same(k, m);
+  EXPECT_TRUE(std::ranges::equal(same.matrix(),
+                                 std::span(mblas_reed_solomon_matrix(code), std::size_t(k * m))));
+  int rebuilt = 0;
+  for (unsigned lost = 0; lost < 1u << (k + m); ++lost) {
+    for (int i = 0; i < k + m; ++i)
+      if (lost >> i & 1) shards[i].fill(0xee);
+    if (std::popcount(lost) <= m) {
+      ++rebuilt;
+      EXPECT_EQ(reconstruct(lost), MBLAS_OK);
+      EXPECT_EQ(shards, whole) << lost;
+    } else {
+      const auto before = shards;
+      expect_error(reconstruct(lost), MBLAS_INVALID_ARGUMENT, "shards are missing");
+      EXPECT_EQ(shards, before);
+      shards = whole;
+    }
+  }
+  EXPECT_EQ(rebuilt, 1 + 6 + 15);
+}
+
+TEST_F(CodeFromC, AnUpdateIsAnEncodingAnew) {
+  ASSERT_EQ(encode(), MBLAS_OK);
+  std::array<std::uint8_t, length> delta;
+  for (std::int64_t j = 0; j < length; ++j) {
+    delta[j] = std::uint8_t(3 * j);
+    shards[2][j] ^= delta[j];
+  }
+  EXPECT_EQ(mblas_reed_solomon_update(handle, code, 2, delta.data(), pointers + k, length),
+            MBLAS_OK);
+  const auto updated = shards;
+  ASSERT_EQ(encode(), MBLAS_OK);
+  EXPECT_EQ(shards, updated);
+}
+
+TEST_F(CodeFromC, Errors) {
+  const auto before = shards;
+  std::uint8_t* const parity[] = {pointers[k], nullptr};
+  std::uint8_t* const shared[] = {pointers[k], pointers[0]};
+  const std::uint8_t present[k + m] = {1, 1, 1, 1};
+  const auto encode_with = [&](auto data, auto to, std::int64_t bytes = length) {
+    return mblas_reed_solomon_encode(handle, code, data, to, bytes);
+  };
+  const auto null_array = static_cast<std::uint8_t* const*>(nullptr);
+  expect_error(mblas_reed_solomon_encode(handle, nullptr, pointers, pointers + k, length),
+               MBLAS_NULL_POINTER, "code is null");
+  expect_error(encode_with(null_array, parity), MBLAS_NULL_POINTER, "data is null");
+  expect_error(encode_with(pointers, null_array), MBLAS_NULL_POINTER, "parity is null");
+  expect_error(encode_with(pointers, parity), MBLAS_NULL_POINTER, "parity[1] is null");
+  expect_error(encode_with(pointers, shared), MBLAS_OVERLAP, "shares bytes");
+  expect_error(encode_with(pointers, pointers + k, -1), MBLAS_INVALID_ARGUMENT, "length is -1");
+  EXPECT_EQ(encode_with(pointers, pointers + k, 0), MBLAS_OK);
+
+  const auto update = [&](const mblas_reed_solomon* c, int index, const std::uint8_t* delta,
+                          auto to) {
+    return mblas_reed_solomon_update(handle, c, index, delta, to, length);
+  };
+  expect_error(update(nullptr, 0, pointers[0], pointers + k), MBLAS_NULL_POINTER, "code is null");
+  expect_error(update(code, k, pointers[0], pointers + k), MBLAS_INVALID_ARGUMENT, "index is 4");
+  expect_error(update(code, 0, nullptr, pointers + k), MBLAS_NULL_POINTER, "delta is null");
+  expect_error(update(code, 0, pointers[0], null_array), MBLAS_NULL_POINTER, "parity is null");
+
+  const auto reconstruct_with = [&](const mblas_reed_solomon* c, auto all, const std::uint8_t* is) {
+    return mblas_reed_solomon_reconstruct(handle, c, all, is, length);
+  };
+  expect_error(reconstruct_with(nullptr, pointers, present), MBLAS_NULL_POINTER, "code is null");
+  expect_error(reconstruct_with(code, null_array, present), MBLAS_NULL_POINTER, "shards is null");
+  expect_error(reconstruct_with(code, pointers, nullptr), MBLAS_NULL_POINTER, "present is null");
+  EXPECT_EQ(shards, before);
+
+  mblas_reed_solomon* other = code;
+  expect_error(mblas_reed_solomon_create(handle, 0, 2, 0x11D, &other), MBLAS_INVALID_ARGUMENT,
+               "k = 0");
+  EXPECT_EQ(other, nullptr);
+  expect_error(mblas_reed_solomon_create(handle, 255, 2, 0x11D, &other), MBLAS_INVALID_ARGUMENT,
+               "at most 256");
+  expect_error(mblas_reed_solomon_create(handle, 4, 2, 0x101, &other), MBLAS_INVALID_ARGUMENT,
+               "not irreducible");
+  expect_error(mblas_reed_solomon_create(handle, 4, 2, 0x11D, nullptr), MBLAS_NULL_POINTER,
+               "code is null");
+  EXPECT_EQ(mblas_reed_solomon_create(nullptr, 4, 0, 0x11D, &other), MBLAS_OK);
+  EXPECT_EQ(mblas_reed_solomon_encode(nullptr, other, pointers, nullptr, length), MBLAS_OK);
+  mblas_reed_solomon_destroy(other);
+  mblas_reed_solomon_destroy(nullptr);
+  EXPECT_EQ(mblas_reed_solomon_matrix(nullptr), nullptr);
 }
 
 TEST_F(Forms, ComplexFromC) {

@@ -46,8 +46,8 @@ TEST(Gf256Field, FingerprintOfAllProductsOfEveryRow) {
   Bytes all(256);
   for (std::size_t x = 0; x < 256; ++x) all[x] = std::uint8_t(x);
   for (const Kernel<Gf256Args>& row : find_backend("openmp").gf256_kernels()) {
+    Context context("openmp");  // has read the environment, which can name an instruction set
     if (row.declines({}, {})) continue;
-    Context context("openmp");
     context.set_kernel("gf256=" + std::string(row.name));
     Bytes products(256 * 256);
     gf256::gemm(context, 256, 256, 1, all.data(), 1, all.data(), 256, products.data(), 256);
@@ -202,9 +202,9 @@ struct Shards {
 template <class F>
 void for_each_row(const F& f) {
   for (const Kernel<Gf256Args>& row : find_backend("openmp").gf256_kernels()) {
+    Context context("openmp");
     if (row.declines({}, {})) continue;
     SCOPED_TRACE(row.name);
-    Context context("openmp");
     context.set_kernel("gf256=" + std::string(row.name));
     f(context);
   }
@@ -298,6 +298,47 @@ TEST(ReedSolomon, CodesOfOtherSizes) {
       EXPECT_EQ(shards.bytes, whole) << k << "+" << m;
     }
   }
+}
+
+// Kernels may know what the coefficients of a code have in common.
+TEST(ReedSolomon, ParityIsTheProductWithItsMatrix) {
+  for_each_row([](Context& context) {
+    for (const int m : {2, 3, 4, 6, 8, 10, 18}) {
+      for (const int k : {2, 3, 4, 6, 10, 20, 100}) {
+        for (const int n : {1, 63, 64, 65, 128, 191, 1100}) {
+          const gf256::ReedSolomon code(k, m);
+          Shards shards(k + m, n, std::uint64_t(m + 100 * k + n));
+          const std::vector<Bytes> before = shards.bytes;
+          code.encode(context, shards.data(k), shards.parity(k), n);
+          Bytes A(code.matrix().begin(), code.matrix().end());
+          if (n == 65) A[std::size_t(k)] ^= 1;  // an element that is not its neighbours'
+          Bytes B, C;
+          for (int i = 0; i < k + m; ++i) {
+            const Bytes& row = before[std::size_t(i)];
+            (i < k ? B : C).insert((i < k ? B : C).end(), row.begin(), row.end());
+          }
+          gf256::gemm(context, m, n, k, A.data(), k, B.data(), n, C.data(), n,
+                      {.accumulate = true});
+          for (int r = 0; r < m; ++r) {
+            for (int j = 0; j < n; j += n < 100 ? 1 : 9) {
+              std::uint8_t sum = 0, other = 0;
+              for (int p = 0; p < k; ++p) {
+                const std::uint8_t x = before[std::size_t(p)][std::size_t(j)];
+                const std::size_t at = std::size_t(r * k + p);
+                sum ^= gf256::multiply(code.matrix()[at], x);
+                other ^= gf256::multiply(A[at], x);
+              }
+              const Bytes& parity = shards.bytes[std::size_t(k + r)];
+              ASSERT_EQ(parity[std::size_t(j)], sum) << m << "×" << n << "×" << k;
+              ASSERT_EQ(C[std::size_t(r * n + j)],
+                        other ^ before[std::size_t(k + r)][std::size_t(j)])
+                  << m << "×" << n << "×" << k;
+            }
+          }
+        }
+      }
+    }
+  });
 }
 
 TEST(ReedSolomon, TryForms) {

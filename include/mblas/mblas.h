@@ -305,14 +305,51 @@ MBLAS_EXPORT mblas_status mblas_transpose_inplace_strided_batched(
     mblas_context* context, mblas_layout layout, size_t element_size, int64_t m, int64_t n, void* A,
     int64_t lda, int64_t ldb, int64_t strideA, int64_t batch_count);
 
-/* ---- Products over GF(2^8)
- * ------------------------------------------------------------------------- */
+/* ---- GF(2^8): products, matrices, Reed-Solomon codes
+ * ----------------------------------------------- */
 
 /* C = A B, or C + A B where `accumulate` is not 0; poly: 0x11D is customary. */
 MBLAS_EXPORT mblas_status mblas_gf256_gemm(mblas_context* context, int64_t m, int64_t n, int64_t k,
                                            const uint8_t* A, int64_t lda, const uint8_t* B,
                                            int64_t ldb, uint8_t* C, int64_t ldc, int accumulate,
                                            unsigned poly);
+
+/* m x k, and the inverse of the n x n matrix A, which may be A's own place; rows without padding,
+ * in host memory. */
+MBLAS_EXPORT mblas_status mblas_gf256_cauchy_matrix(mblas_context* context, int m, int k,
+                                                    uint8_t* matrix, unsigned poly);
+MBLAS_EXPORT mblas_status mblas_gf256_vandermonde_matrix(mblas_context* context, int m, int k,
+                                                         uint8_t* matrix, unsigned poly);
+MBLAS_EXPORT mblas_status mblas_gf256_invert(mblas_context* context, int n, const uint8_t* A,
+                                             uint8_t* inverse, unsigned poly);
+
+/* mblas::gf256::ReedSolomon: k data and m parity shards. Any thread may use a code, several at a
+ * time too, each with a context of its own. */
+typedef struct mblas_reed_solomon mblas_reed_solomon;
+
+/* *code receives the code, or null on an error. */
+MBLAS_EXPORT mblas_status mblas_reed_solomon_create(mblas_context* context, int k, int m,
+                                                    unsigned poly, mblas_reed_solomon** code);
+/* Null is allowed. */
+MBLAS_EXPORT void mblas_reed_solomon_destroy(mblas_reed_solomon* code);
+/* The m x k coefficients of the parity shards, for as long as the code lives; null for null. */
+MBLAS_EXPORT const uint8_t* mblas_reed_solomon_matrix(const mblas_reed_solomon* code);
+
+/* Arrays of k data, m parity and, data first, all k + m shards of `length` bytes. */
+MBLAS_EXPORT mblas_status mblas_reed_solomon_encode(mblas_context* context,
+                                                    const mblas_reed_solomon* code,
+                                                    const uint8_t* const* data,
+                                                    uint8_t* const* parity, int64_t length);
+/* After data shard `index` changed by `delta` = old xor new. */
+MBLAS_EXPORT mblas_status mblas_reed_solomon_update(mblas_context* context,
+                                                    const mblas_reed_solomon* code, int index,
+                                                    const uint8_t* delta, uint8_t* const* parity,
+                                                    int64_t length);
+/* present: k + m bytes, 0 for a shard that is to be rebuilt. */
+MBLAS_EXPORT mblas_status mblas_reed_solomon_reconstruct(mblas_context* context,
+                                                         const mblas_reed_solomon* code,
+                                                         uint8_t* const* shards,
+                                                         const uint8_t* present, int64_t length);
 
 #ifdef __cplusplus
 }

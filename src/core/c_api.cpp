@@ -1,6 +1,9 @@
 // The C API: erases what C++ knows as types, and keeps exceptions on this side.
+#include <algorithm>
+#include <array>
 #include <complex>
 #include <cstring>
+#include <span>
 #include <string>
 
 #include "mblas/mblas.h"
@@ -22,6 +25,10 @@ struct mblas_context {
 };
 struct mblas_gemm_plan {
   mblas::GemmPlan plan;
+};
+
+struct mblas_reed_solomon {
+  mblas::gf256::ReedSolomon code;
 };
 
 namespace {
@@ -107,6 +114,18 @@ DType to_dtype(const char* argument, mblas_dtype type) {
 std::string_view check_string(const char* argument, const char* text) {
   if (!text) throw Error(Status::NullPointer, std::string(argument) + " is null");
   return text;
+}
+
+/// `count` elements at p, of which there may be none.
+template <class T>
+std::span<T> check_array(const char* argument, T* p, std::int64_t count) {
+  if (count > 0 && !p) throw Error(Status::NullPointer, std::string(argument) + " is null");
+  return {p, count > 0 ? std::size_t(count) : 0};
+}
+
+const mblas::gf256::ReedSolomon& check_code(const mblas_reed_solomon* handle) {
+  if (!handle) throw Error(Status::NullPointer, "code is null");
+  return handle->code;
 }
 
 DType element_of(std::size_t size) {
@@ -484,5 +503,78 @@ mblas_status mblas_gf256_gemm(mblas_context* context, int64_t m, int64_t n, int6
                               uint8_t* C, int64_t ldc, int accumulate, unsigned poly) {
   return guarded(context, [&](auto& c) {
     mblas::gf256::gemm(c, m, n, k, A, lda, B, ldb, C, ldc, {accumulate != 0, poly});
+  });
+}
+
+mblas_status mblas_gf256_cauchy_matrix(mblas_context* context, int m, int k, uint8_t* matrix,
+                                       unsigned poly) {
+  return guarded(context, [&](auto&) {
+    const auto made = mblas::gf256::cauchy_matrix(m, k, poly);
+    std::ranges::copy(made, check_array("matrix", matrix, std::ssize(made)).begin());
+  });
+}
+
+mblas_status mblas_gf256_vandermonde_matrix(mblas_context* context, int m, int k, uint8_t* matrix,
+                                            unsigned poly) {
+  return guarded(context, [&](auto&) {
+    const auto made = mblas::gf256::vandermonde_matrix(m, k, poly);
+    std::ranges::copy(made, check_array("matrix", matrix, std::ssize(made)).begin());
+  });
+}
+
+mblas_status mblas_gf256_invert(mblas_context* context, int n, const uint8_t* A, uint8_t* inverse,
+                                unsigned poly) {
+  return guarded(context, [&](auto&) {
+    const std::int64_t size = n > 0 ? std::int64_t{n} * n : 0;
+    const auto to = check_array("inverse", inverse, size);
+    std::ranges::copy(mblas::gf256::invert(n, check_array("A", A, size), poly), to.begin());
+  });
+}
+
+mblas_status mblas_reed_solomon_create(mblas_context* context, int k, int m, unsigned poly,
+                                       mblas_reed_solomon** code) {
+  if (code) *code = nullptr;
+  return guarded(context, [&](auto&) {
+    if (!code) throw Error(Status::NullPointer, "code is null");
+    *code = new mblas_reed_solomon{mblas::gf256::ReedSolomon(k, m, poly)};
+  });
+}
+
+void mblas_reed_solomon_destroy(mblas_reed_solomon* code) { delete code; }
+
+const uint8_t* mblas_reed_solomon_matrix(const mblas_reed_solomon* code) {
+  return code ? code->code.matrix().data() : nullptr;
+}
+
+mblas_status mblas_reed_solomon_encode(mblas_context* context, const mblas_reed_solomon* code,
+                                       const uint8_t* const* data, uint8_t* const* parity,
+                                       int64_t length) {
+  return guarded(context, [&](auto& c) {
+    const auto& rs = check_code(code);
+    rs.encode(c, check_array("data", data, rs.data_shards()),
+              check_array("parity", parity, rs.parity_shards()), length);
+  });
+}
+
+mblas_status mblas_reed_solomon_update(mblas_context* context, const mblas_reed_solomon* code,
+                                       int index, const uint8_t* delta, uint8_t* const* parity,
+                                       int64_t length) {
+  return guarded(context, [&](auto& c) {
+    const auto& rs = check_code(code);
+    rs.update(c, index, delta, check_array("parity", parity, rs.parity_shards()), length);
+  });
+}
+
+mblas_status mblas_reed_solomon_reconstruct(mblas_context* context, const mblas_reed_solomon* code,
+                                            uint8_t* const* shards, const uint8_t* present,
+                                            int64_t length) {
+  return guarded(context, [&](auto& c) {
+    const auto& rs = check_code(code);
+    const int count = rs.data_shards() + rs.parity_shards();
+    std::array<bool, 256> is_present;
+    std::ranges::transform(check_array("present", present, count), is_present.begin(),
+                           [](uint8_t byte) { return byte != 0; });
+    rs.reconstruct(c, check_array("shards", shards, count),
+                   std::span<const bool>(is_present).first(std::size_t(count)), length);
   });
 }

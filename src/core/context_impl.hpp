@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "core/config.hpp"
@@ -57,17 +58,19 @@ class TuneTable;
 struct TuneEntry;
 
 /// A backend's first row, where that computes small calls at once.
+template <class Args>
 struct ImmediateRow {
   Backend* backend = nullptr;
   std::string_view kernel;
-  bool (*run)(const GemmArgs&) = nullptr;  // null: there is none
-  bool tuned = false;                      // the tune file has entries of the backend
+  bool (*run)(const Args&) = nullptr;  // null: there is none
+  bool tuned = false;                  // the tune file has entries of the backend
   bool known = false;
 };
+using ImmediateRows = std::tuple<ImmediateRow<GemmArgs>, ImmediateRow<Gf256Args>>;
 
 struct Context::Impl {
   BackendChoice backends;
-  ImmediateRow immediate;  // of the first of the backends; forgotten when a setting changes
+  ImmediateRows immediate;  // of the first of the backends; forgotten when a setting changes
   KernelChoice kernels;
   VerifyChoice verify;
   Compute compute = Compute::Default;

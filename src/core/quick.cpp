@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/finish.hpp"
+#include "core/gf256_field.hpp"
 #include "core/location.hpp"
 #include "core/tune.hpp"
 #include "core/validate.hpp"
@@ -11,6 +12,7 @@ namespace mblas {
 namespace {
 
 constexpr std::uint64_t kMost = 128;                            // of m, n and k; a power of two
+constexpr std::uint64_t kMostColumns = 1 << 20;                 // n of gf256
 constexpr std::uint64_t kMostPadding = std::uint64_t{1} << 40;  // no address of such overflows
 
 /// Where a rows×cols matrix lies, to the end of its last row's padding: bytes.
@@ -23,15 +25,17 @@ Bytes bytes_of(const void* p, std::int64_t rows, std::int64_t ld, int size) {
   return {begin, begin + std::uintptr_t(rows * ld * size)};
 }
 
+// A negative number has the highest bits.
+std::uint64_t before(std::int64_t size) { return std::uint64_t(size) - 1; }
+std::uint64_t padding(std::int64_t ld, std::int64_t cols) {
+  return std::uint64_t(ld) - std::uint64_t(cols);
+}
+
 /// Are the sizes and operands of a row-major product valid and C apart from A and B? In doubt no.
 bool is_sound(const GemmArgs& g) {
   const bool trans_a = is_transposed(g.transA), trans_b = is_transposed(g.transB);
   const std::int64_t a_rows = trans_a ? g.k : g.m, a_cols = trans_a ? g.m : g.k;
   const std::int64_t b_rows = trans_b ? g.n : g.k, b_cols = trans_b ? g.k : g.n;
-  // A negative number has the highest bits.
-  const auto padding = [](std::int64_t ld, std::int64_t cols) {
-    return std::uint64_t(ld) - std::uint64_t(cols);
-  };
   if ((padding(g.A.ld, a_cols) | padding(g.B.ld, b_cols) | padding(g.C.ld, g.n)) >= kMostPadding)
     return false;
   if (!g.A.data || !g.B.data || !g.C.data) return false;
@@ -41,51 +45,73 @@ bool is_sound(const GemmArgs& g) {
          c.apart(bytes_of(g.B.data, b_rows, g.B.ld, in));
 }
 
+/// The same of rows that lie behind pointers.
+bool are_sound_rows(const Gf256Args& g) {
+  const auto begin = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p); };
+  const auto length = std::uintptr_t(g.n);
+  // Rows that begin less than their length apart share bytes.
+  const auto apart = [length](std::uintptr_t x, std::uintptr_t y) {
+    return x - y + (length - 1) >= 2 * length - 1;
+  };
+  const Bytes a = bytes_of(g.A.data, g.m, g.A.ld, 1);
+  bool sound = true;
+  for (std::int64_t p = 0; p < g.k; ++p) sound &= g.B.pointers[p] != nullptr;
+  for (std::int64_t i = 0; i < g.m; ++i) {
+    const std::uintptr_t c = begin(g.C.pointers[i]);
+    sound &= c != 0 && Bytes{c, c + length}.apart(a);
+    for (std::int64_t p = 0; p < g.k; ++p) sound &= apart(c, begin(g.B.pointers[p]));
+    for (std::int64_t other = 0; other < i; ++other) sound &= apart(c, begin(g.C.pointers[other]));
+  }
+  return sound;
+}
+
+bool is_sound(const Gf256Args& g) {
+  if (!g.A.data || padding(g.A.ld, g.k) >= kMostPadding ||
+      !gf256::detail::is_irreducible_degree8(g.poly))
+    return false;
+  if (g.B.pointers && g.C.pointers) return are_sound_rows(g);
+  if (g.B.pointers || g.C.pointers || !g.B.data || !g.C.data) return false;
+  if ((padding(g.B.ld, g.n) | padding(g.C.ld, g.n)) >= kMostPadding) return false;
+  const Bytes c = bytes_of(g.C.data, g.m, g.C.ld, 1);
+  return c.apart(bytes_of(g.A.data, g.m, g.A.ld, 1)) && c.apart(bytes_of(g.B.data, g.k, g.B.ld, 1));
+}
+
 /// None where calls are logged or verified, or a row is forced.
-[[gnu::noinline]] ImmediateRow immediate_of(const Context::Impl& context) {
+template <class Args>
+[[gnu::noinline]] ImmediateRow<Args> immediate_of(const Context::Impl& context) {
   const BackendChoice& choice = context.backends;
   Backend* const backend = choice.automatic ? backends().front() : choice.list.front();
-  const auto table = backend->gemm_kernels();
+  const auto table = backend->kernels<Args>();
   if (table.empty() || context.verbose != 0 || context.verify.backend ||
-      !context.kernels[op_index<GemmArgs>()].empty())
+      !context.kernels[op_index<Args>()].empty())
     return {backend, {}, nullptr, false, true};
   const bool tuned = context.tuned && context.tuned->mentions(*backend);
   return {backend, table.front().name, table.front().immediate, tuned, true};
 }
 
+/// The row that may compute calls at once; null: there is none, or memory of a device is in use.
+template <class Args>
+const ImmediateRow<Args>* ready_row(Context::Impl& context) {
+  auto& row = std::get<ImmediateRow<Args>>(context.immediate);
+  if (!row.known) row = immediate_of<Args>(context);
+  return row.run && only_host_memory() ? &row : nullptr;
+}
+
 /// Has the tune file something for the call?
-bool is_tuned(Context::Impl& context, const GemmArgs& g, Compute compute) {
+template <class Args>
+bool is_tuned(Context::Impl& context, const ImmediateRow<Args>& row, const Args& args,
+              Compute compute) {
   if (context.tune_record) return true;  // the long way leaves the description
-  if (!context.immediate.tuned) return false;
-  Backend& backend = *context.immediate.backend;
-  GemmArgs call = g;
-  call.compute = compute;
+  if (!row.tuned) return false;
+  Args call = args;
+  if constexpr (std::is_same_v<Args, GemmArgs>) call.compute = compute;
+  Backend& backend = *row.backend;
   return context.tuned->find(backend, context.slot(backend).queue->device(), call).row >= 0;
 }
 
-}  // namespace
-
-bool run_quick(Context::Impl& context, Layout layout, GemmArgs& g) {
-  const auto before = [](std::int64_t size) { return std::uint64_t(size) - 1; };
-  if ((before(g.m) | before(g.n) | before(g.k)) >= kMost) return false;
-  if (g.batch != 1 || g.A.pointers || g.B.pointers || g.C.pointers || needs_finish(g) ||
-      g.tolerance != 0)
-    return false;
-  const Compute compute = g.compute == Compute::Default ? context.compute : g.compute;
-  if (!is_native(compute) || g.alpha == Scalar{} || !is_op(g.transA) || !is_op(g.transB))
-    return false;
-  if (layout != Layout::RowMajor && layout != Layout::ColMajor) return false;
-
-  if (!context.immediate.known) context.immediate = immediate_of(context);
-  const ImmediateRow& row = context.immediate;
-  if (!row.run || !only_host_memory()) return false;
-  if (layout == Layout::ColMajor) swap_layout(g);
-  if (!is_sound(g) || is_tuned(context, g, compute) || !row.run(g)) {
-    if (layout == Layout::ColMajor) swap_layout(g);
-    return false;
-  }
-  Dispatch& receipt = context.receipt;
-  receipt.operation = op_name<GemmArgs>;
+template <class Args>
+void report(Dispatch& receipt, const ImmediateRow<Args>& row, Compute compute) {
+  receipt.operation = op_name<Args>;
   receipt.backend = row.backend->name();
   receipt.kernel = row.kernel;
   receipt.config = {};
@@ -95,6 +121,37 @@ bool run_quick(Context::Impl& context, Layout layout, GemmArgs& g) {
   receipt.workspace_bytes = 0;
   receipt.staged_blocks = 0;
   receipt.declined.clear();
+}
+
+}  // namespace
+
+bool run_quick(Context::Impl& context, Layout layout, GemmArgs& g) {
+  if ((before(g.m) | before(g.n) | before(g.k)) >= kMost) return false;
+  if (g.batch != 1 || g.A.pointers || g.B.pointers || g.C.pointers || needs_finish(g) ||
+      g.tolerance != 0)
+    return false;
+  const Compute compute = g.compute == Compute::Default ? context.compute : g.compute;
+  if (!is_native(compute) || g.alpha == Scalar{} || !is_op(g.transA) || !is_op(g.transB))
+    return false;
+  if (layout != Layout::RowMajor && layout != Layout::ColMajor) return false;
+
+  const auto* const row = ready_row<GemmArgs>(context);
+  if (!row) return false;
+  if (layout == Layout::ColMajor) swap_layout(g);
+  if (!is_sound(g) || is_tuned(context, *row, g, compute) || !row->run(g)) {
+    if (layout == Layout::ColMajor) swap_layout(g);
+    return false;
+  }
+  report(context.receipt, *row, compute);
+  return true;
+}
+
+bool run_quick(Context::Impl& context, const Gf256Args& g) {
+  if ((before(g.m) | before(g.k)) >= kMost || before(g.n) >= kMostColumns) return false;
+  const auto* const row = ready_row<Gf256Args>(context);
+  const Compute compute = Compute::Default;
+  if (!row || !is_sound(g) || is_tuned(context, *row, g, compute) || !row->run(g)) return false;
+  report(context.receipt, *row, compute);
   return true;
 }
 

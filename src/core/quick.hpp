@@ -1,4 +1,4 @@
-// The short way of a small product: checks that nearly every call passes, then the kernel.
+// The short way of small calls: checks that nearly every one passes, then the kernel.
 #pragma once
 
 #include "core/context_impl.hpp"
@@ -12,5 +12,6 @@ namespace mblas {
 /// a call does and leaves in the receipt is the same on both ways. Uses up `args` where it returns
 /// true, and leaves them as they were where it returns false.
 bool run_quick(Context::Impl& context, Layout layout, GemmArgs& args);
+bool run_quick(Context::Impl& context, const Gf256Args& args);
 
 }  // namespace mblas

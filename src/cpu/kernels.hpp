@@ -83,6 +83,7 @@ void transpose_inplace_cycle(const TransposeInplaceArgs& args, Queue& queue);
 const char* gf256_affine_declines(const Gf256Args& args, const DeviceInfo& device);
 std::size_t gf256_affine_workspace(const Gf256Args& args, const DeviceInfo& device);
 void gf256_affine(const Gf256Args& args, Queue& queue);
+bool gf256_affine_immediate(const Gf256Args& args);
 std::size_t gf256_table_workspace(const Gf256Args& args, const DeviceInfo& device);
 void gf256_table(const Gf256Args& args, Queue& queue);
 void gf256_naive(const Gf256Args& args, Queue& queue);

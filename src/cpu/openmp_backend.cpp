@@ -110,7 +110,8 @@ constexpr Kernel<TransposeInplaceArgs> kTransposeInplace[] = {
 
 constexpr Kernel<Gf256Args> kGf256[] = {
     {"affine", "a matrix of bits for each coefficient, by GFNI instructions, all threads",
-     cpu::gf256_affine_declines, cpu::gf256_affine_workspace, cpu::gf256_affine},
+     cpu::gf256_affine_declines, cpu::gf256_affine_workspace, cpu::gf256_affine,
+     cpu::gf256_affine_immediate},
     {"table", "split-nibble tables looked up by byte shuffles, all threads", never,
      cpu::gf256_table_workspace, cpu::gf256_table},
     {"naive", "shift and xor on one thread", never, nullptr, cpu::gf256_naive},

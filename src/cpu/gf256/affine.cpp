@@ -29,6 +29,10 @@ std::size_t gf256_affine_workspace(const Gf256Args& args, const DeviceInfo& devi
   return product_workspace<Affine>(args, device);
 }
 
+bool gf256_affine_immediate(const Gf256Args& args) {
+  return isa().gf256_affine && has_gfni() && small_product<Affine>(args);
+}
+
 void gf256_affine(const Gf256Args& args, Queue& queue) { product<Affine>(args, queue); }
 
 }  // namespace mblas::cpu

@@ -10,8 +10,14 @@
 // cache, as rows a power of two apart would drive one another out of it between two uses, and their
 // addresses out of the translation buffers; the next panel's lines are fetched meanwhile.
 //
+// The parity of a code whose numbers of data and of parity shards are even takes three products in
+// place of four: there the coefficients of two rows and two columns side by side are a, b above
+// b, a, and (a x + b y, b x + a y) = (a (x + y) + (a + b) y, a (x + y) + (a + b) x). It is looked
+// for in the coefficients, so that products that happen to have it gain as well.
+//
 // A Field has a Coefficient, which multiplies by one byte of A and of which g.coefficients has 256;
-// the Operator that it becomes in registers; and the Factor that a vector of B becomes.
+// the Operator that it becomes in registers; the Factor that a vector of B becomes; and kPairs, are
+// there registers for paired rows.
 #pragma once
 
 #include "cpu/isa.hpp"
@@ -87,6 +93,7 @@ struct Pass {
   std::int64_t turn;   ///< how much of that is done: `depth` lines in a turn
   bool add;            ///< to what C holds
   bool stream;         ///< C is written past the caches; its lines are whole
+  bool paired;         ///< the coefficients are, see expand()
 };
 
 enum class To { Caches, Memory, Part };  // Part: fewer columns than a vector
@@ -119,65 +126,106 @@ struct Next {
   }
 };
 
-/// Step rows of the block of B, from p on, into the sums.
-template <class Field, int Step, int Count, int V, bool kPanel, bool kPart>
+/// How rows of C come about: each from its own coefficients, or two by two where the coefficients
+/// are paired.
+template <int Rows, bool kPaired>
+struct Scheme {
+  static constexpr int kColumns = kPaired ? 2 : 1;  ///< of A that are taken together
+  static constexpr int kFactors = kPaired ? 3 : 1;  ///< that they are multiplied by
+  static constexpr int kSums = Rows / kColumns * kFactors;
+  /// Sums and factors of two steps of two vectors would not fit in the registers.
+  static constexpr int kAtOnce = kPaired && Rows > 4 ? 1 : kVectors;
+};
+
+/// Step times kColumns rows of the block of B, from p on, into the sums.
+template <class Field, class S, int Step, int V, bool kPanel, bool kPart>
 MBLAS_INLINE void multiply(const Pass& pass, std::int64_t p, std::int64_t j,
                            const typename Field::Coefficient* a, Next& next,
-                           Bytes (&sum)[Count][V]) {
-  typename Field::Factor x[Step][V];
+                           Bytes (&sum)[S::kSums][V]) {
+  typename Field::Factor x[Step][S::kFactors][V];
 #pragma GCC unroll 2
   for (int s = 0; s < Step; ++s) {
-    const std::uint8_t* b = (kPanel ? pass.panel + (p + s) * pass.width : pass.B[p + s]) + j;
 #pragma GCC unroll 2
-    for (int v = 0; v < V; ++v)
-      x[s][v] = Field::factor(kPart && !kPanel ? load_bytes(b, pass.columns - j)
-                                               : load<Bytes>(b + v * kVectorBytes));
-    if (!kPanel) {
+    for (int c = 0; c < S::kColumns; ++c) {
+      const std::int64_t i = p + s * S::kColumns + c;
+      const std::uint8_t* b = (kPanel ? pass.panel + i * pass.width : pass.B[i]) + j;
 #pragma GCC unroll 2
-      for (int line = 0; line < V * kVectorBytes; line += int(kLine))
-        prefetch<1>(b, pass.ahead + line);
-    } else {
-      next.prefetch_line();
+      for (int v = 0; v < V; ++v)
+        x[s][c][v] = Field::factor(kPart && !kPanel ? load_bytes(b, pass.columns - j)
+                                                    : load<Bytes>(b + v * kVectorBytes));
+      if (!kPanel) {
+#pragma GCC unroll 2
+        for (int line = 0; line < V * kVectorBytes; line += int(kLine))
+          prefetch<1>(b, pass.ahead + line);
+      } else {
+        next.prefetch_line();
+      }
+    }
+    if constexpr (S::kFactors == 3) {
+#pragma GCC unroll 2
+      for (int v = 0; v < V; ++v) x[s][2][v] = x[s][0][v] ^ x[s][1][v];
     }
   }
-#pragma GCC unroll 8
-  for (int r = 0; r < Count; ++r) {
+#pragma GCC unroll 12
+  for (int r = 0; r < S::kSums; ++r) {
     typename Field::Operator m[Step];
 #pragma GCC unroll 2
-    for (int s = 0; s < Step; ++s) m[s] = Field::expand(a[s * Count + r]);
+    for (int s = 0; s < Step; ++s) m[s] = Field::expand(a[s * S::kSums + r]);
+    const int f = r % S::kFactors;
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
       if constexpr (Step == 2)
-        sum[r][v] = sum_of(sum[r][v], Field::product(m[0], x[0][v]), Field::product(m[1], x[1][v]));
+        sum[r][v] =
+            sum_of(sum[r][v], Field::product(m[0], x[0][f][v]), Field::product(m[1], x[1][f][v]));
       else
-        sum[r][v] = Field::add(sum[r][v], m[0], x[0][v]);
+        sum[r][v] = Field::add(sum[r][v], m[0], x[0][f][v]);
     }
   }
 }
 
 /// V vectors of columns from j on.
-template <class Field, int Count, int V, bool kPanel, To kTo>
-MBLAS_INLINE void compute(Pass& pass, std::int64_t j, const typename Field::Coefficient* a) {
+template <class Field, int Count, class S, int V, bool kPanel, To kTo>
+MBLAS_INLINE void compute(Pass& pass, std::uint8_t* const (&C)[Count], std::int64_t j,
+                          const typename Field::Coefficient* a) {
   constexpr bool part = kTo == To::Part;
-  Bytes sum[Count][V];
-#pragma GCC unroll 8
-  for (int r = 0; r < Count; ++r)
+  Bytes sum[S::kSums][V];
+#pragma GCC unroll 12
+  for (int r = 0; r < S::kSums; ++r)
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) sum[r][v] = Bytes{};
   Next next(pass);
+  constexpr int step = Field::kStep * S::kColumns;
   std::int64_t p = 0;
-  for (; p + Field::kStep <= pass.depth; p += Field::kStep, a += Field::kStep * Count)
-    multiply<Field, Field::kStep, Count, V, kPanel, part>(pass, p, j, a, next, sum);
+  for (; p + step <= pass.depth; p += step, a += Field::kStep * S::kSums)
+    multiply<Field, S, Field::kStep, V, kPanel, part>(pass, p, j, a, next, sum);
   if (Field::kStep > 1 && p < pass.depth)
-    multiply<Field, 1, Count, V, kPanel, part>(pass, p, j, a, next, sum);
+    multiply<Field, S, 1, V, kPanel, part>(pass, p, j, a, next, sum);
   ++pass.turn;
+
+  if constexpr (S::kFactors == 3) {
+#pragma GCC unroll 4
+    for (int r = 0; r < Count; r += 2)
+#pragma GCC unroll 2
+      for (int v = 0; v < V; ++v) {
+        const Bytes both = sum[r / 2 * 3 + 2][v], first = sum[r / 2 * 3 + 1][v] ^ both,
+                    second = sum[r / 2 * 3][v] ^ both;
+        sum[r][v] = first;
+        sum[r + 1][v] = second;
+      }
+  }
   const std::int64_t rest = pass.columns - j;
+  if (pass.add) {
+#pragma GCC unroll 8
+    for (int r = 0; r < Count; ++r)
+#pragma GCC unroll 2
+      for (int v = 0; v < V; ++v)
+        sum[r][v] ^= part ? load_bytes(C[r] + j, rest) : load<Bytes>(C[r] + j + v * kVectorBytes);
+  }
 #pragma GCC unroll 8
   for (int r = 0; r < Count; ++r) {
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
-      std::uint8_t* c = pass.C[r] + j + v * kVectorBytes;
-      if (pass.add) sum[r][v] ^= part ? load_bytes(c, rest) : load<Bytes>(c);
+      std::uint8_t* c = C[r] + j + v * kVectorBytes;
       if constexpr (kTo == To::Memory)
         stream_vector(c, sum[r][v]);
       else if constexpr (part)
@@ -188,36 +236,72 @@ MBLAS_INLINE void compute(Pass& pass, std::int64_t j, const typename Field::Coef
   }
 }
 
-template <class Field, int Count, bool kPanel>
-void run(Pass& pass, const typename Field::Coefficient* a) {
+template <class Field, int Count, bool kPanel, bool kPaired>
+void run(Pass& shared, const typename Field::Coefficient* a) {
+  using S = Scheme<Count, kPaired>;
+  constexpr int V = S::kAtOnce;
+  // Copies: what is written through pointers to bytes could otherwise be these.
+  Pass pass = shared;
+  std::uint8_t* C[Count];
+  for (int r = 0; r < Count; ++r) C[r] = shared.C[r];
+  constexpr std::int64_t chunk = V * kVectorBytes;
   std::int64_t j = 0;
   if (pass.stream)
-    for (; j + kChunk <= pass.columns; j += kChunk)
-      compute<Field, Count, kVectors, kPanel, To::Memory>(pass, j, a);
-  for (; j + kChunk <= pass.columns; j += kChunk)
-    compute<Field, Count, kVectors, kPanel, To::Caches>(pass, j, a);
-  for (; j + kVectorBytes <= pass.columns; j += kVectorBytes)
-    compute<Field, Count, 1, kPanel, To::Caches>(pass, j, a);
-  if (j < pass.columns) compute<Field, Count, 1, kPanel, To::Part>(pass, j, a);
+    for (; j + chunk <= pass.columns; j += chunk)
+      compute<Field, Count, S, V, kPanel, To::Memory>(pass, C, j, a);
+  for (; j + chunk <= pass.columns; j += chunk)
+    compute<Field, Count, S, V, kPanel, To::Caches>(pass, C, j, a);
+  if constexpr (V > 1)
+    for (; j + kVectorBytes <= pass.columns; j += kVectorBytes)
+      compute<Field, Count, S, 1, kPanel, To::Caches>(pass, C, j, a);
+  if (j < pass.columns) compute<Field, Count, S, 1, kPanel, To::Part>(pass, C, j, a);
+  shared.turn = pass.turn;
 }
 
 template <class Field, bool kPanel, int Count = Field::kRows>
 MBLAS_INLINE void run_rows(int count, Pass& pass, const typename Field::Coefficient* a) {
   if constexpr (Count > 1)
     if (count < Count) return run_rows<Field, kPanel, Count - 1>(count, pass, a);
-  run<Field, Count, kPanel>(pass, a);
+  if constexpr (Field::kPairs && Count % 2 == 0)
+    if (pass.paired) return run<Field, Count, kPanel, true>(pass, a);
+  run<Field, Count, kPanel, false>(pass, a);
 }
 
-/// Block [i0, i1)×[p0, p0 + depth) of A: of groups of kRows rows a column after the other.
+/// Is block [i0, i1)×[p0, p0 + depth) of A made of squares of two rows and columns whose diagonals
+/// are the same element twice? That of a Cauchy matrix is, where the numbers of data and of parity
+/// shards are even: 1 / ((k + r) xor i) does not change with both r and i by one.
+template <class Field>
+bool is_paired(const Gf256Columns& g, std::int64_t i0, std::int64_t i1, std::int64_t p0,
+               std::int64_t depth) {
+  if (!Field::kPairs || (i1 - i0) % 2 != 0 || depth % 2 != 0) return false;
+  for (std::int64_t i = i0; i < i1; i += 2) {
+    const std::uint8_t* above = row(g.A, g.first_row + i) + p0;
+    const std::uint8_t* below = row(g.A, g.first_row + i + 1) + p0;
+    for (std::int64_t p = 0; p < depth; p += 2)
+      if (above[p] != below[p + 1] || above[p + 1] != below[p]) return false;
+  }
+  return true;
+}
+
+/// Block [i0, i1)×[p0, p0 + depth) of A: of groups of kRows rows a column after the other; paired,
+/// for two columns and two rows what x, y and x + y are multiplied by.
 template <class Field>
 void expand(const Gf256Columns& g, std::int64_t i0, std::int64_t i1, std::int64_t p0,
-            std::int64_t depth, typename Field::Coefficient* to) {
+            std::int64_t depth, bool paired, typename Field::Coefficient* to) {
   const auto* table = static_cast<const typename Field::Coefficient*>(g.coefficients);
   for (std::int64_t i = i0; i < i1; i += Field::kRows) {
     const std::int64_t count = smaller(Field::kRows, i1 - i);
-    for (std::int64_t r = 0; r < count; ++r) {
+    for (std::int64_t r = 0; r < count; r += paired ? 2 : 1) {
       const std::uint8_t* from = row(g.A, g.first_row + i + r) + p0;
-      for (std::int64_t p = 0; p < depth; ++p) to[p * count + r] = table[from[p]];
+      if (paired) {
+        for (std::int64_t p = 0; p < depth; p += 2) {
+          auto* const three = to + p / 2 * (count / 2 * 3) + r / 2 * 3;
+          three[0] = three[1] = table[from[p] ^ from[p + 1]];
+          three[2] = table[from[p]];
+        }
+      } else {
+        for (std::int64_t p = 0; p < depth; ++p) to[p * count + r] = table[from[p]];
+      }
     }
     to += depth * count;
   }
@@ -263,8 +347,9 @@ void run_columns(const Gf256Columns& g, std::int64_t begin, std::int64_t end, bo
       pass.B = b;
       pass.add = g.accumulate || p0 > 0;
       pass.stream = stream;
+      pass.paired = is_paired<Field>(g, i0, i1, p0, pass.depth);
       for (std::int64_t p = 0; p < pass.depth; ++p) b[p] = row(g.B, p0 + p) + begin;
-      expand<Field>(g, i0, i1, p0, pass.depth, a);
+      expand<Field>(g, i0, i1, p0, pass.depth, pass.paired, a);
       if (g.m > Field::kRows) {
         run_panels<Field>(g, i0, i1, begin, end, pass, a);
         continue;

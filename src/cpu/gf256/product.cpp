@@ -19,6 +19,9 @@ constexpr std::int64_t kLeastColumns = 1024, kLeastRows = 64;
 /// C is written past them.
 constexpr double kStreamed = 4;
 
+/// Bytes of B and C below which nothing is gained by that, whatever the caches.
+constexpr double kCachedBytes = 512 << 10;
+
 template <class Void>
 Rows rows_of(const Operand<Void>& X) {
   // The kernel only writes to C's rows.
@@ -48,6 +51,25 @@ Gf256Threads gf256_threads(const Gf256Args& args, double grain, int most) {
   return {rows, columns};
 }
 
+bool gf256_is_small(const Gf256Args& args, double grain, std::size_t coefficient_bytes) {
+  const double m = double(args.m), n = double(args.n), k = double(args.k);
+  return args.poly == gf256::kDefaultPoly && (m + k) * n <= kCachedBytes &&
+         m * n * (k + 1) < 2 * grain && m * k * double(coefficient_bytes) <= double(kGf256Small);
+}
+
+Gf256Columns gf256_whole(const Gf256Args& args, const void* coefficients) {
+  return {.m = args.m,
+          .k = args.k,
+          .A = rows_of(args.A),
+          .B = rows_of(args.B),
+          .C = rows_of(args.C),
+          .begin = 0,
+          .end = args.n,
+          .accumulate = args.accumulate,
+          .stream = false,
+          .coefficients = coefficients};
+}
+
 std::size_t gf256_thread_bytes(const Gf256Args& args, std::size_t coefficient_bytes) {
   const double whole =
       double(args.m) * double(std::min(args.k, kGf256Depth)) * double(coefficient_bytes);
@@ -59,16 +81,8 @@ void gf256_run(const Gf256Args& args, Gf256Threads threads, const void* coeffici
                std::byte* memory, std::size_t thread_bytes, void (*columns)(const Gf256Columns&)) {
   const double bytes = double(args.m + args.k) * double(args.n);
   const double caches = double(cache_sizes().second) * threads.count();
-  const Gf256Columns all{.m = args.m,
-                         .k = args.k,
-                         .A = rows_of(args.A),
-                         .B = rows_of(args.B),
-                         .C = rows_of(args.C),
-                         .begin = 0,
-                         .end = args.n,
-                         .accumulate = args.accumulate,
-                         .stream = bytes > kStreamed * caches && lines_agree(args),
-                         .coefficients = coefficients};
+  Gf256Columns all = gf256_whole(args, coefficients);
+  all.stream = bytes > kStreamed * caches && lines_agree(args);
   const Tiling tiles{args.m, args.n, 1, divide_up(args.m, threads.rows),
                      round_up(divide_up(args.n, threads.columns), kLine)};
   tiles.for_each(threads.count(), [&](const Tile& tile, int thread) {

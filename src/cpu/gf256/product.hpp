@@ -47,12 +47,33 @@ Gf256Threads gf256_threads(const Gf256Args& args, double grain, int most);
 /// Bytes of the block of expanded coefficients and the panel of a thread.
 std::size_t gf256_thread_bytes(const Gf256Args& args, std::size_t coefficient_bytes);
 
+/// Is it so little that a call would notice how it gets its threads and its memory? One thread
+/// computes it then, on its stack, with up to kGf256Small bytes of coefficients.
+bool gf256_is_small(const Gf256Args& args, double grain, std::size_t coefficient_bytes);
+inline constexpr std::size_t kGf256Small = 8 << 10;
+
+/// All columns of the product, without the memory of a thread.
+Gf256Columns gf256_whole(const Gf256Args& args, const void* coefficients);
+
 /// `columns` on each thread's part of C; `memory` has gf256_thread_bytes() for each of them.
 void gf256_run(const Gf256Args& args, Gf256Threads threads, const void* coefficients,
                std::byte* memory, std::size_t thread_bytes, void (*columns)(const Gf256Columns&));
 
+/// Computes small products with the default polynomial; false, with nothing written: others.
+template <class Way>
+bool small_product(const Gf256Args& args) {
+  if (!gf256_is_small(args, Way::kGrain, sizeof(typename Way::Coefficient))) return false;
+  alignas(64) std::byte memory[kGf256Panel + kGf256Small];
+  Gf256Columns all = gf256_whole(args, &kDefaultCoefficients<Way>);
+  all.panel = reinterpret_cast<std::uint8_t*>(memory);
+  all.block = memory + kGf256Panel;
+  Way::columns()(all);
+  return true;
+}
+
 template <class Way>
 std::size_t product_workspace(const Gf256Args& args, const DeviceInfo& device) {
+  if (gf256_is_small(args, Way::kGrain, sizeof(typename Way::Coefficient))) return 0;
   const std::size_t own = args.poly == gf256::kDefaultPoly ? 0 : sizeof(Coefficients<Way>);
   return own + gf256_thread_bytes(args, sizeof(typename Way::Coefficient)) *
                    std::size_t(gf256_threads(args, Way::kGrain, device.num_threads).count());
@@ -60,6 +81,7 @@ std::size_t product_workspace(const Gf256Args& args, const DeviceInfo& device) {
 
 template <class Way>
 void product(const Gf256Args& args, Queue& queue) {
+  if (small_product<Way>(args)) return;
   std::byte* memory = queue.workspace.data();
   const Coefficients<Way>* coefficients = &kDefaultCoefficients<Way>;
   if (args.poly != gf256::kDefaultPoly) {

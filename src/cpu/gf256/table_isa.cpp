@@ -40,6 +40,7 @@ struct Table {
   using Operator = Factor;
   static constexpr int kRows = kVectorBytes > 16 ? 4 : 2;
   static constexpr int kStep = 1;
+  static constexpr bool kPairs = false;
 
   static MBLAS_INLINE Factor factor(const Bytes& x) { return {x & 15, x >> 4}; }
   static MBLAS_INLINE Operator expand(const Coefficient& c) {

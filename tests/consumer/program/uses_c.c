@@ -92,6 +92,20 @@ static void check_gf256(mblas_context* context) {
   CHECK(c == 0x8f);
 }
 
+static void check_reed_solomon(mblas_context* context) {
+  uint8_t first[] = "shards ", second[] = "of data", parity[sizeof first] = "";
+  uint8_t* const shards[] = {first, second, parity};
+  const uint8_t* const data[] = {first, second};
+  const uint8_t present[] = {0, 1, 1};
+  mblas_reed_solomon* code = NULL;
+  CHECK(mblas_reed_solomon_create(context, 2, 1, 0x11D, &code) == MBLAS_OK);
+  CHECK(mblas_reed_solomon_encode(context, code, data, shards + 2, sizeof first) == MBLAS_OK);
+  memset(first, 0, sizeof first);
+  CHECK(mblas_reed_solomon_reconstruct(context, code, shards, present, sizeof first) == MBLAS_OK);
+  CHECK(strcmp((const char*)first, "shards ") == 0);
+  mblas_reed_solomon_destroy(code);
+}
+
 static void check_errors(mblas_context* context) {
   float x = 1, y = 7;
   CHECK(mblas_sgemm(context, MBLAS_ROW_MAJOR, MBLAS_NO_TRANS, MBLAS_NO_TRANS, -1, 1, 1, 1, &x, 1,
@@ -128,6 +142,7 @@ int main(void) {
     check_types(contexts[i]);
     check_moves(contexts[i]);
     check_gf256(contexts[i]);
+    check_reed_solomon(contexts[i]);
     CHECK(i == 0 || strcmp(mblas_last_backend(contexts[i]), "openmp") == 0);
     check_errors(contexts[i]);
   }
