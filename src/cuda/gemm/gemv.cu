@@ -17,7 +17,7 @@
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm {
-namespace {
+namespace gemv_file {
 
 constexpr int kWarps = 8, kThreads = kWarps * 32;
 constexpr int kBlocks = 2;  // that share a multiprocessor's registers
@@ -270,9 +270,10 @@ void run(const GemmArgs& args, Queue& base) {
     run_type.template operator()<Complex<double>>();
 }
 
-}  // namespace
+}  // namespace gemv_file
 
 Kernel<GemmArgs> gemv() {
+  using namespace gemv_file;
   return {"gemv", "a matrix times a vector: the matrix once, k cut over warps and blocks", declines,
           workspace, run};
 }

@@ -9,7 +9,7 @@
 #include "cuda/transpose/transpose.cuh"
 
 namespace mblas::cuda::gemm {
-namespace {
+namespace repack_file {
 
 constexpr int kThreads = 256;
 constexpr std::int64_t kMostGrid = 65535;
@@ -61,10 +61,11 @@ __global__ void __launch_bounds__(kThreads) copy_kernel(const __grid_constant__ 
     }
 }
 
-}  // namespace
+}  // namespace repack_file
 
 DeviceInput repack(const DeviceInput& x, std::int64_t ld, std::uintptr_t bits, const Repacked& copy,
                    void* to, const CudaQueue& queue) {
+  using namespace repack_file;
   const std::int64_t matrix_bytes = copy.matrix_bytes();
   const std::int64_t stride = copy.count == 1 ? 0 : matrix_bytes;
   if (copy.transposed) {

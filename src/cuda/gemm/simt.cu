@@ -18,7 +18,7 @@
 #include "cuda/memo.hpp"
 
 namespace mblas::cuda::gemm {
-namespace {
+namespace simt_file {
 
 constexpr std::int64_t kMostWorkspace = std::int64_t{256} << 20;
 
@@ -170,20 +170,23 @@ void run(const GemmArgs& args, Queue& base) {
     run_as<Complex<float>>(args, queue);
 }
 
-}  // namespace
+}  // namespace simt_file
 
 double simt_microseconds(const GemmArgs& args, const DeviceInfo& device) {
+  using namespace simt_file;
   constexpr double kCyclesPerMicrosecond = 1700;
   return choice_instead(shape_of(args, device)).cycles / kCyclesPerMicrosecond;
 }
 
 std::size_t simt_where_bytes(const GemmArgs& args, const DeviceInfo& device) {
+  using namespace simt_file;
   const simt::Shape shape = shape_without_copies(args, device);
   return std::size_t(simt::slice_bytes(shape, choice_instead(shape)));
 }
 
 void run_simt_where(const unsigned* where, const GemmProblem<float>& p, const GemmArgs& args,
                     std::byte* workspace, const CudaQueue& queue) {
+  using namespace simt_file;
   const simt::Shape shape = shape_without_copies(args, queue.device());
   simt::Problem<float> problem{p};
   problem.where = where;
@@ -191,6 +194,7 @@ void run_simt_where(const unsigned* where, const GemmProblem<float>& p, const Ge
 }
 
 Kernel<GemmArgs> simt() {
+  using namespace simt_file;
   return {"simt",
           "fp32 tiles of up to 128x256, real or complex, k cut where tiles leave a round idle",
           declines,

@@ -10,7 +10,7 @@
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm {
-namespace {
+namespace tensor_bf16x6_file {
 
 constexpr char kName[] = "tensor_bf16x6";
 using Product = hopper::PlaneProduct<hopper::Bf16x3, hopper::kBf16x3Tiles, kName>;
@@ -42,9 +42,10 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   return nullptr;
 }
 
-}  // namespace
+}  // namespace tensor_bf16x6_file
 
 Kernel<GemmArgs> tensor_bf16x6() {
+  using namespace tensor_bf16x6_file;
   return Product::row("float as three planes of bfloat16 on Hopper's tensor cores", declines);
 }
 

@@ -16,7 +16,7 @@
 #include "cuda/memo.hpp"
 
 namespace mblas::cuda::gemm {
-namespace {
+namespace tensor_f64_file {
 
 /// A tile, and which share of a multiprocessor's multiply-adds it reaches when all its blocks are
 /// busy and when a block is by itself: fitted to measurements on an H200.
@@ -265,18 +265,21 @@ void run(const GemmArgs& args, Queue& base) {
     run_as<Complex<double>>(args, queue, parts);
 }
 
-}  // namespace
+}  // namespace tensor_f64_file
 
 std::size_t tensor_f64_where_bytes(const GemmArgs& args, const DeviceInfo& device) {
+  using namespace tensor_f64_file;
   return parts_bytes(args, plan_of(args, device));
 }
 
 void run_tensor_f64_where(const unsigned* where, const GemmArgs& args, std::byte* workspace,
                           const CudaQueue& queue) {
+  using namespace tensor_f64_file;
   run_as<double>(args, queue, workspace, where);
 }
 
 Kernel<GemmArgs> tensor_f64() {
+  using namespace tensor_f64_file;
   return {"tensor_f64",
           "doubles and complex ones on tensor cores, copied one by one, k in parts if few tiles",
           declines,

@@ -10,7 +10,7 @@
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm {
-namespace {
+namespace tensor_f64_tma_file {
 
 constexpr std::int64_t kMostCoordinate = std::int64_t{1} << 30;
 
@@ -124,9 +124,10 @@ void run(const GemmArgs& args, Queue& base) {
     run_as<Complex<double>>(args, queue);
 }
 
-}  // namespace
+}  // namespace tensor_f64_tma_file
 
 Kernel<GemmArgs> tensor_f64_tma() {
+  using namespace tensor_f64_tma_file;
   return {"tensor_f64_tma",
           "doubles and complex ones on Hopper, fed by the copy engine, the last tiles cut along k",
           declines,

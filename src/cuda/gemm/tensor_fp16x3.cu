@@ -10,7 +10,7 @@
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm {
-namespace {
+namespace tensor_fp16x3_file {
 
 constexpr char kName[] = "tensor_fp16x3";
 using Product = hopper::PlaneProduct<hopper::F16x2, hopper::kF16x2Tiles, kName>;
@@ -21,9 +21,10 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   return Product::declines_engine(args, device);
 }
 
-}  // namespace
+}  // namespace tensor_fp16x3_file
 
 Kernel<GemmArgs> tensor_fp16x3() {
+  using namespace tensor_fp16x3_file;
   return Product::row("float as two scaled planes of half on Hopper's tensor cores", declines);
 }
 

@@ -13,7 +13,7 @@
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm {
-namespace {
+namespace tensor_mma_file {
 
 /// What the choice is made by, in clocks of a multiprocessor: estimates, not fitted to
 /// measurements.
@@ -184,9 +184,10 @@ void run(const GemmArgs& args, Queue& base) {
          : run_typed<__nv_bfloat16, __nv_bfloat16>(args, queue);
 }
 
-}  // namespace
+}  // namespace tensor_mma_file
 
 Kernel<GemmArgs> tensor_mma() {
+  using namespace tensor_mma_file;
   return {
       "tensor_mma",
       "half, bfloat16, int8 on tensor cores, operands copied into line, k in parts if few tiles",

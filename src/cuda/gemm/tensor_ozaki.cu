@@ -23,7 +23,7 @@
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm {
-namespace {
+namespace tensor_ozaki_file {
 
 using ozaki::kCount;
 constexpr std::int64_t kRowUnit = 16;  // bytes that the copy engine wants rows at multiples of
@@ -232,9 +232,10 @@ void run(const GemmArgs& args, Queue& base) {
                 [&](const GemmArgs& part, bool has_a) { run_block(part, count, has_a, queue); });
 }
 
-}  // namespace
+}  // namespace tensor_ozaki_file
 
 Kernel<GemmArgs> tensor_ozaki() {
+  using namespace tensor_ozaki_file;
   return {"tensor_ozaki", "double through residues of int8 on Hopper's tensor cores", declines,
           workspace_bytes, run};
 }

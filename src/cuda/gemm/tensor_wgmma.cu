@@ -11,7 +11,7 @@
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm {
-namespace {
+namespace tensor_wgmma_file {
 
 constexpr char kName[] = "tensor_wgmma";
 
@@ -146,9 +146,10 @@ void run(const GemmArgs& args, Queue& base) {
          : run_typed<__nv_bfloat16, __nv_bfloat16, __nv_bfloat16>(args, queue);
 }
 
-}  // namespace
+}  // namespace tensor_wgmma_file
 
 Kernel<GemmArgs> tensor_wgmma() {
+  using namespace tensor_wgmma_file;
   return {kName,
           "half, bfloat16, int8, TF32 on Hopper's tensor cores, fed by the copy engine",
           declines,

@@ -9,7 +9,7 @@
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm {
-namespace {
+namespace thin_file {
 
 using thin::kThreads;
 
@@ -182,9 +182,10 @@ void run(const GemmArgs& args, Queue& base) {
   });
 }
 
-}  // namespace
+}  // namespace thin_file
 
 Kernel<GemmArgs> thin() {
+  using namespace thin_file;
   return {"thin", "very long sums: m and n up to 16, k cut over clusters or blocks", declines,
           workspace, run};
 }

@@ -16,7 +16,7 @@
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm {
-namespace {
+namespace thin_f64_file {
 
 constexpr int kWarps = 4, kThreads = kWarps * 32;
 constexpr int kWarpLines = 16, kLines = kWarps * kWarpLines;  // of the long operand
@@ -270,9 +270,10 @@ void run(const GemmArgs& args, Queue& base) {
     with_order.template operator()<double, false>();
 }
 
-}  // namespace
+}  // namespace thin_f64_file
 
 Kernel<GemmArgs> thin_f64() {
+  using namespace thin_f64_file;
   return {"thin_f64",
           "f64 and cf64 with m or n up to 16: the long operand straight to the tensor cores",
           declines, workspace, run};

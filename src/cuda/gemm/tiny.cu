@@ -11,7 +11,7 @@
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm {
-namespace {
+namespace tiny_file {
 
 constexpr std::int64_t kNarrow = 8;  // m and n up to which tiles of mma.sync are mostly empty
 constexpr std::int64_t kMostDepth = 64;
@@ -42,9 +42,10 @@ void run(const GemmArgs& args, Queue& base) {
     tiny::run_mma(args, queue);
 }
 
-}  // namespace
+}  // namespace tiny_file
 
 Kernel<GemmArgs> tiny() {
+  using namespace tiny_file;
   return {"tiny", "batches of tiny matrices: many products in a block's shared memory", declines,
           gemm_pointer_bytes, run};
 }

@@ -13,7 +13,7 @@
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm {
-namespace {
+namespace tiny_warp_file {
 
 constexpr int kThreads = 64;
 constexpr int kLeast = 17, kMost = 32;  // of m and n; k is at most kMost
@@ -353,9 +353,10 @@ void run(const GemmArgs& args, Queue& base) {
   });
 }
 
-}  // namespace
+}  // namespace tiny_warp_file
 
 Kernel<GemmArgs> tiny_warp() {
+  using namespace tiny_warp_file;
   return {"tiny_warp", "batches of 17 to 32 rows and columns: a warp's registers for each",
           declines, gemm_pointer_bytes, run};
 }

@@ -6,7 +6,7 @@
 #include "cuda/transpose/selection.cuh"
 
 namespace mblas::cuda::transpose {
-namespace {
+namespace thin_file {
 
 const char* declines(const TransposeArgs& args, const DeviceInfo&) {
   if (chosen(args) != Row::Thin) return "for matrices with one short side";
@@ -37,9 +37,10 @@ void run_tiles(const TransposeProblem& p, int bytes, const CudaQueue& queue) {
   });
 }
 
-}  // namespace
+}  // namespace thin_file
 
 void run_thin(const TransposeProblem& p, int size, std::uintptr_t bits, const CudaQueue& queue) {
+  using namespace thin_file;
   const bool tall = p.n <= p.m;
   const bool contiguous = tall ? p.lda == p.n : p.ldb == p.m;
   if (contiguous && !p.A.pointers && !p.B.pointers) {
@@ -67,6 +68,7 @@ void run_thin(const TransposeProblem& p, int size, std::uintptr_t bits, const Cu
 }
 
 Kernel<TransposeArgs> thin() {
+  using namespace thin_file;
   return {"thin", "short rows taken together as one run", declines, transpose_pointer_bytes, run};
 }
 
