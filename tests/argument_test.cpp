@@ -16,7 +16,6 @@ namespace mblas::testing {
 namespace {
 
 constexpr auto kHuge = std::numeric_limits<std::int64_t>::max();
-constexpr auto R = Layout::RowMajor;
 constexpr auto kNoLayout = static_cast<Layout>('X');
 constexpr auto kNoOp = static_cast<Op>('X');
 

@@ -14,9 +14,6 @@
 namespace mblas::testing {
 namespace {
 
-constexpr auto R = Layout::RowMajor;
-constexpr auto N = Op::NoTrans;
-
 using Floats = DeviceArray<float>;
 
 std::vector<float> ramp(std::size_t size, int step) {

@@ -18,9 +18,6 @@
 namespace mblas::testing {
 namespace {
 
-constexpr auto R = Layout::RowMajor;
-constexpr auto N = Op::NoTrans;
-
 struct Forms : ::testing::Test {
   std::vector<float> A{1, 2, 3, 4}, B{5, 6, 7, 8}, C{0, 0, 0, 0};
   const std::vector<float> product{19, 22, 43, 50}, sum{6, 8, 10, 12}, transposed{1, 3, 2, 4};

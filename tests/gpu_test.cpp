@@ -12,8 +12,6 @@
 namespace mblas::testing {
 namespace {
 
-constexpr auto R = Layout::RowMajor;
-
 class Gpu : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {

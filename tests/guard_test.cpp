@@ -34,7 +34,6 @@ using cases::GuardedPages;
 using cases::Random;
 using Index = std::int64_t;
 
-constexpr auto R = Layout::RowMajor;
 constexpr Flush kFlushes[] = {Flush::End, Flush::Start};
 constexpr Index kPads[] = {0, 3};
 /// What is worth the time of the longest loops.

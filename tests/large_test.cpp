@@ -10,7 +10,6 @@
 namespace mblas::testing {
 namespace {
 
-constexpr auto R = Layout::RowMajor;
 constexpr std::size_t GiB = std::size_t{1} << 30;
 
 std::size_t memory_available() {

@@ -13,8 +13,6 @@
 namespace mblas::testing {
 namespace {
 
-constexpr auto R = Layout::RowMajor;
-
 /// Indices of `batch` rows × cols matrices.
 struct Elements {
   std::int64_t at, rows, cols, ld, stride, batch;

@@ -12,6 +12,9 @@
 
 namespace mblas::testing {
 
+inline constexpr auto R = Layout::RowMajor;
+inline constexpr auto N = Op::NoTrans;
+
 /// What became of a case: Ran, Nothing (a quick return), Declined (every allowed kernel), Failed.
 enum class Fate { Ran, Nothing, Declined, Failed };
 

@@ -16,9 +16,6 @@
 namespace mblas::testing {
 namespace {
 
-constexpr auto R = Layout::RowMajor;
-constexpr auto N = Op::NoTrans;
-
 std::vector<cases::Case> mixed_cases() {
   std::vector<cases::Case> all;
   for (const std::string_view op : {op_name<GemmArgs>, op_name<GeamArgs>, op_name<TransposeArgs>,

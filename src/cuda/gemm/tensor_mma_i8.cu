@@ -1,4 +1,4 @@
-// The kernels of tensor_mma.cuh for int8: a file of their own, to be compiled side by side.
+// The kernels of tensor_mma.cuh for int8.
 #include "cuda/gemm/tensor_mma.cuh"
 
 namespace mblas::cuda::gemm {

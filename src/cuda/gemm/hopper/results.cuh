@@ -111,23 +111,15 @@ __device__ void finish_box(const Problem<Acc>& p, const Acc* sums, float (&x)[kS
   for (int e = 0; e < kSums; ++e) x[e] *= f.scale;
 }
 
-/// Whether a C of type Out is given an epilogue.
-enum class Finishes { Never, Asked, Always };
-template <class In, class Out>
-inline constexpr Finishes kFinishesOf = !kFinishes<In>                     ? Finishes::Never
-                                        : !std::is_same_v<In, std::int8_t> ? Finishes::Asked
-                                        : std::is_same_v<Out, WideOut<In>> ? Finishes::Never
-                                                                           : Finishes::Always;
-
 /// Element (row, col) of C, at `c`, from its sum.
-template <Finishes kWhen, class Out, class Acc>
+template <bool kFinish, class Out, class Acc>
 __device__ void put(const Problem<Acc>& p, Acc sum, Out* c, std::int64_t row, std::int64_t col) {
-  if constexpr (kWhen != Finishes::Always)
-    if (kWhen == Finishes::Never || !p.finishes) return store(p, sum, c);
-  if constexpr (kWhen != Finishes::Never) {
+  if constexpr (kFinish) {
     float x = p.real_alpha * real(sum);
     if (p.read_c) x += p.real_beta * widen(*c);
     *c = narrow<Out>(finished<Out>(p.finish, x, row, col));
+  } else {
+    store(p, sum, c);
   }
 }
 
@@ -210,7 +202,7 @@ __device__ T& global(const void* p) {
 /// 32 columns apart. Elements of C are kept as they were read until all are asked for: taken apart
 /// at once, each would be waited for. A loop, for which the sums move down in their registers:
 /// unrolled, it takes longer to fetch than to execute.
-template <class T, bool kPairs, class Out, Finishes kWhen, class Acc>
+template <class T, bool kPairs, class Out, bool kFinish, class Acc>
 __device__ void write_elements(const Problem<Acc>& p, const Consumer& self, Sums<T, Acc>& d,
                                std::int64_t row0, std::int64_t col0, int batch) {
   constexpr int kPassCols = 64, kSums = kPassCols / 2, kAcross = T::kCols / kPassCols;
@@ -264,17 +256,17 @@ __device__ void write_elements(const Problem<Acc>& p, const Consumer& self, Sums
         const bool inside = r0 + r < rows;
         if (kPairs && second && inside) {
           auto& pair = reinterpret_cast<Pair<Out>&>(old[r]);
-          put<kWhen>(p, sums.of[0], &pair.of[0], row + r0 + r, col);
-          put<kWhen>(p, sums.of[1], &pair.of[1], row + r0 + r, col + 1);
+          put<kFinish>(p, sums.of[0], &pair.of[0], row + r0 + r, col);
+          put<kFinish>(p, sums.of[1], &pair.of[1], row + r0 + r, col + 1);
           global<Word>(at) = old[r];
         }
         if ((kPairs ? first && !second : first) && inside) {
-          put<kWhen>(p, sums.of[0], reinterpret_cast<Out*>(&old_first[r]), row + r0 + r, col);
+          put<kFinish>(p, sums.of[0], reinterpret_cast<Out*>(&old_first[r]), row + r0 + r, col);
           global<Half>(at) = old_first[r];
         }
         if (!kPairs && second && inside) {
-          put<kWhen>(p, sums.of[1], reinterpret_cast<Out*>(&old_second[r]), row + r0 + r,
-                     col + apart);
+          put<kFinish>(p, sums.of[1], reinterpret_cast<Out*>(&old_second[r]), row + r0 + r,
+                       col + apart);
           global<Half>(at + apart) = old_second[r];
         }
       }
@@ -285,39 +277,40 @@ __device__ void write_elements(const Problem<Acc>& p, const Consumer& self, Sums
   }
 }
 
-template <class T, class Out, Finishes kWhen, class Acc>
+template <class T, class Out, bool kFinish, class Acc>
 __device__ void write(const Problem<Acc>& p, const Consumer& self, Sums<T, Acc>& d,
                       std::int64_t row0, std::int64_t col0, int batch) {
   const std::int64_t left = p.n - col0;
-  if (p.way == Way::Boxes && !p.read_c && (left >= T::kCols || left * sizeof(Out) % 16 == 0)) {
-    if constexpr (kWhen != Finishes::Never)
-      if (kWhen == Finishes::Always || p.finishes)
-        return write_boxes<T, Out, true>(p, self, d, row0, col0, batch);
-    if constexpr (kWhen != Finishes::Always)
-      return write_boxes<T, Out, false>(p, self, d, row0, col0, batch);
-  }
+  if (p.way == Way::Boxes && !p.read_c && (left >= T::kCols || left * sizeof(Out) % 16 == 0))
+    return write_boxes<T, Out, kFinish>(p, self, d, row0, col0, batch);
   if (p.way == Way::Boxes) {  // in which other tiles may have gone
     if (self.thread == 0) wait_stores_read<0>();
     self.sync();
   }
   if constexpr (sizeof(Out) == 2)
     if (p.way != Way::Elements)
-      return write_elements<T, true, Out, kWhen>(p, self, d, row0, col0, batch);
-  write_elements<T, false, Out, kWhen>(p, self, d, row0, col0, batch);
+      return write_elements<T, true, Out, kFinish>(p, self, d, row0, col0, batch);
+  write_elements<T, false, Out, kFinish>(p, self, d, row0, col0, batch);
 }
 
-/// f<Out>() for the problem's C.
+/// f<Out, kFinish>() for the problem's C.
 template <class In, class F>
 __host__ __device__ void with_output(const Problem<Sum<In>>& p, F&& f) {
-  if constexpr (std::is_same_v<In, Residues>) {
-    f.template operator()<std::uint8_t>();
-  } else if (p.wide) {
-    if constexpr (!std::is_same_v<WideOut<In>, float>)
-      if (p.finishes) return f.template operator()<float>();
-    f.template operator()<WideOut<In>>();
-  } else if constexpr (kNarrow<In>) {
-    f.template operator()<In>();
+  if constexpr (kFinishes<In>) {
+    if (p.finishes) {
+      if (p.wide)
+        f.template operator()<float, true>();
+      else if constexpr (kNarrow<In>)
+        f.template operator()<In, true>();
+      return;
+    }
   }
+  if constexpr (std::is_same_v<In, Residues>)
+    f.template operator()<std::uint8_t, false>();
+  else if (p.wide)
+    f.template operator()<WideOut<In>, false>();
+  else if constexpr (kNarrow<In>)
+    f.template operator()<In, false>();
 }
 
 /// Four sums that a thread of a consumer keeps of a slice.
@@ -352,17 +345,17 @@ __device__ void finish(const Problem<Acc>& p, const Consumer& self, const Schedu
   const std::int64_t col0 = std::int64_t(item.col) * T::kCols;
   if (row0 >= p.m) return;
   if constexpr (kScaled<In>) undo_scaling<T>(p, self, d, row0, col0, item.batch);
-  with_output<In>(p, [&]<class Out>() {
+  with_output<In>(p, [&]<class Out, bool kFinish>() {
     if constexpr (std::is_same_v<In, Residues>)
-      write_boxes<T, Out, false>(p, self, d, row0, col0, item.batch);
+      write_boxes<T, Out, kFinish>(p, self, d, row0, col0, item.batch);
     else
-      write<T, Out, kFinishesOf<In, Out>>(p, self, d, row0, col0, item.batch);
+      write<T, Out, kFinish>(p, self, d, row0, col0, item.batch);
   });
 }
 
 /// C of the tiles that are cut along k: the sum of the slices in their order. A thread has four
 /// sums.
-template <class T, class In, class Out>
+template <class T, class In, class Out, bool kFinish>
 __global__ void __launch_bounds__(256) add_slices(const __grid_constant__ Problem<Sum<In>> p) {
   wait_for_earlier_kernels();
   if constexpr (kPlanesOf < In >> 1)
@@ -401,8 +394,8 @@ __global__ void __launch_bounds__(256) add_slices(const __grid_constant__ Proble
             times_power_of_2(sum.of[half * 2 + e], -scaling_of_row(p, item.batch, row) -
                                                        scaling_of_col(p, item.batch, col + e));
     Out* const c = static_cast<Out*>(p.C.at(item.batch)) + row * p.ldc + col;
-    put<kFinishesOf<In, Out>>(p, sum.of[half * 2], c, row, col);
-    if (inside > 1) put<kFinishesOf<In, Out>>(p, sum.of[half * 2 + 1], c + 1, row, col + 1);
+    put<kFinish>(p, sum.of[half * 2], c, row, col);
+    if (inside > 1) put<kFinish>(p, sum.of[half * 2 + 1], c + 1, row, col + 1);
   }
 }
 

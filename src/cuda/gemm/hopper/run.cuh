@@ -98,8 +98,8 @@ void run_tile(Problem<Sum<In>>& p, const Source& a, const Source& b, const CudaQ
     const Schedule& s = p.schedule;
     if (s.items == s.whole) return;
     const unsigned blocks = (s.items - s.whole) / s.slices * s.cluster * (kFours<T> / 256);
-    with_output<In>(p, [&]<class Out>() {
-      launch_engine_kernel(queue, add_slices<T, In, Out>, blocks, 256, 1, 0, p, true);
+    with_output<In>(p, [&]<class Out, bool kFinish>() {
+      launch_engine_kernel(queue, add_slices<T, In, Out, kFinish>, blocks, 256, 1, 0, p, true);
     });
   }
 }
