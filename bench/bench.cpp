@@ -45,7 +45,7 @@ constexpr double kEndlessCallMs = 5000;
 
 constexpr double kMaxSeconds = 30, kMaxHostSuiteSeconds = 4;
 constexpr std::size_t kPinnedFrom = std::size_t{1} << 20;  // smaller operands share their pages
-constexpr int kLeastPairs = 5;                             // on the host
+constexpr int kLeastSamples = 3, kLeastPairs = 5;          // on the device, on the host
 constexpr double kLeastSeconds = 0.1;                      // of a race on the host
 /// OpenMP's threads look for work for as long after a call before they sleep.
 constexpr auto kSpinning = std::chrono::milliseconds(15);
@@ -369,7 +369,9 @@ class Bench {
     return own_host_cases_ ? kMaxHostSuiteSeconds : kMaxSeconds;
   }
   TimingOptions device_timing() const {
-    return {.repeats = options_.repeats, .max_seconds = max_seconds()};
+    return {.repeats = options_.repeats,
+            .least = std::min(options_.repeats, kLeastSamples),
+            .max_seconds = max_seconds()};
   }
   /// Also measures what the clock allows multiply-adds of the row's type to reach meanwhile.
   TimingOptions host_timing(const Row& row, std::vector<double>& peaks) const {

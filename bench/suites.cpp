@@ -249,7 +249,9 @@ const std::vector<Suite>& table() {
        "",
        20,
        {
-           "gemm --type f32 --compute tf32,bf16x6,fp16x3 -m 64 -n 63 -k 1,16,255,4096,65536 --data "
+           "gemm --type f32 --compute tf32 -m 64 -n 63 -k 1,16,255,4096,65536 --data "
+           "uniform,normal,positive,wide,scaled,cancelling,integers,special",
+           "gemm --type f32 --compute bf16x6,fp16x3 -m 64 -n 63 -k 1,16,255,4096,65536 --data "
            "uniform,normal,positive,wide,scaled,cancelling,integers,special,tiny",
            "gemm --type f32,f64 -m 64 -n 63 -k 1,16,255,4096,65536 --data "
            "uniform,normal,positive,wide,scaled,cancelling,integers,special,tiny",

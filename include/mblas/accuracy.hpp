@@ -64,8 +64,9 @@ constexpr bool is_normwise(Compute c) { return c == Compute::FP16x3 || c == Comp
 /// adds its rounding; results near zero add the spacing of the subnormals, once an operation.
 ///
 /// TF32: both operands are rounded to 11 significant bits first, and the tensor cores add with
-/// truncation. BF16x6: γ(k + 4), as the products of the smallest planes are left out and those of
-/// the others are added up.
+/// truncation. (Subnormal operands have fewer bits: they are rounded to multiples of 2^-136, for
+/// which there is no term.) BF16x6: γ(k + 4), as the products of the smallest planes are left out
+/// and those of the others are added up.
 ///
 /// FP16x3: operands are kept to 22 bits, or to 2^-38 of the largest of their row of op(A) or column
 /// of op(B): `largest` = |alpha| k max|row of op(A)| max|column of op(B)|, of which that is 2^-37.
