@@ -98,10 +98,19 @@ constexpr char to_char(int value) { return value > 0 && value < 128 ? char(value
 constexpr Layout to_layout(mblas_layout layout) { return Layout{to_char(index(layout))}; }
 constexpr Op to_op(mblas_op op) { return Op{to_char(index(op))}; }
 
-Compute to_compute(mblas_compute compute) {
-  if (index(compute) < MBLAS_COMPUTE_DEFAULT || index(compute) > MBLAS_COMPUTE_OZAKI_FP64)
-    invalid("compute is " + std::to_string(index(compute)) + ", which is no mblas_compute");
-  return static_cast<Compute>(compute);
+/// The number in an enumeration from C, which C++ may not load as one that is none of it.
+int number_in(const auto& enumeration) {
+  int value;
+  static_assert(sizeof value == sizeof enumeration);
+  std::memcpy(&value, &enumeration, sizeof value);
+  return value;
+}
+
+Compute to_compute(const mblas_compute& compute) {
+  const int value = number_in(compute);
+  if (value < MBLAS_COMPUTE_DEFAULT || value > MBLAS_COMPUTE_OZAKI_FP64)
+    invalid("compute is " + std::to_string(value) + ", which is no mblas_compute");
+  return Compute(value);
 }
 
 DType to_dtype(const char* argument, mblas_dtype type) {
@@ -166,12 +175,9 @@ void check_size(const char* field, std::size_t size, std::size_t own) {
 Epilogue to_epilogue(const mblas_epilogue& given, DType out) {
   Epilogue e;
   check_size("epilogue.size", given.size, sizeof given);
-  // C may pass what is none of the enumerators, and C++ may not load that as one: the core refuses
-  // it as a value that is none either.
+  // The core refuses what is none of the enumerators as a value that is none either.
   const auto to_byte = [](const auto& enumerator) {
-    int value;
-    static_assert(sizeof value == sizeof enumerator);
-    std::memcpy(&value, &enumerator, sizeof value);
+    const int value = number_in(enumerator);
     return std::uint8_t(value < 0 || value > 255 ? 255 : value);
   };
   e.bias = {mblas::BiasPer{to_byte(given.bias_per)}, out, given.bias};
@@ -372,11 +378,11 @@ mblas_status mblas_gemm_plan_create(mblas_plan_operand operand, mblas_gemm_plan*
   if (plan) *plan = nullptr;
   return static_cast<mblas_status>(mblas::detail::to_status(nullptr, [&] {
     if (!plan) throw Error(Status::NullPointer, "mblas_gemm_plan_create: plan is null");
-    if (index(operand) != MBLAS_PLAN_A && index(operand) != MBLAS_PLAN_B)
-      invalid("operand is " + std::to_string(index(operand)) + ", which is no mblas_plan_operand");
+    const int value = number_in(operand);
+    if (value != MBLAS_PLAN_A && value != MBLAS_PLAN_B)
+      invalid("operand is " + std::to_string(value) + ", which is no mblas_plan_operand");
     using Operand = mblas::GemmPlan::Operand;
-    *plan = new mblas_gemm_plan{
-        mblas::GemmPlan(index(operand) == MBLAS_PLAN_A ? Operand::A : Operand::B)};
+    *plan = new mblas_gemm_plan{mblas::GemmPlan(value == MBLAS_PLAN_A ? Operand::A : Operand::B)};
   }));
 }
 void mblas_gemm_plan_destroy(mblas_gemm_plan* plan) { delete plan; }

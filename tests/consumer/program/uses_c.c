@@ -53,6 +53,23 @@ static void check_gemm(mblas_context* context) {
   CHECK(memcmp(C + 4, expected, sizeof expected) == 0);
 }
 
+static void check_options(mblas_context* context) {
+  const float A[] = {1, 2, 3, 4}, B[] = {5, 6, 7, 8}, expected[] = {19, 22, 43, 50};
+  const float alpha = 1, beta = 0;
+  float C[4] = {0};
+  mblas_gemm_options options = MBLAS_GEMM_OPTIONS_DEFAULT;
+
+  CHECK(mblas_gemm_plan_create(MBLAS_PLAN_B, &options.plan) == MBLAS_OK);
+  CHECK(mblas_gemm_strided_batched_options(context, MBLAS_F32, MBLAS_F32, MBLAS_ROW_MAJOR,
+                                           MBLAS_NO_TRANS, MBLAS_NO_TRANS, 2, 2, 2, &alpha, A, 2, 0,
+                                           B, 2, 0, &beta, C, 2, 0, 1, &options) == MBLAS_OK);
+  CHECK(memcmp(C, expected, sizeof expected) == 0);
+  mblas_gemm_plan_clear(options.plan);
+  mblas_gemm_plan_destroy(options.plan);
+  CHECK(mblas_gemm_plan_create((mblas_plan_operand)3, &options.plan) == MBLAS_INVALID_ARGUMENT);
+  CHECK(options.plan == NULL);
+}
+
 static void check_types(mblas_context* context) {
   const double complex x = 1 + 2 * I, y = 3 - 1 * I, one = 1, zero = 0;
   double complex z = 0;
@@ -139,6 +156,7 @@ int main(void) {
   CHECK(mblas_set_backend(contexts[1], "openmp") == MBLAS_OK);
   for (i = 0; i < 2; ++i) {
     check_gemm(contexts[i]);
+    check_options(contexts[i]);
     check_types(contexts[i]);
     check_moves(contexts[i]);
     check_gf256(contexts[i]);
