@@ -5,7 +5,6 @@
 #pragma once
 
 #include "cuda/gemm/gemm.cuh"
-#include "cuda/gemm/hopper/engine.cuh"
 #include "cuda/gemm/ozaki/moduli.hpp"
 
 namespace mblas::cuda::gemm::ozaki {
