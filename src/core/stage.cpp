@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <optional>
 #include <span>
 
 #include "core/dispatch.hpp"
@@ -17,8 +18,9 @@ namespace {
 constexpr int kLanes = 2;
 constexpr std::int64_t kLeastBytes = std::int64_t{8} << 20;  // shorter transfers are mostly latency
 /// Where rows are so long that pieces of them are copied as fast, so many blocks: the first one's
-/// way in and the last one's way out are not overlapped.
-constexpr std::int64_t kManyBlocks = 12;
+/// way in and the last one's way out are not overlapped. The last one is cut up further, by halves.
+constexpr std::int64_t kManyBlocks = 12, kLastHalvings = 3;
+constexpr std::int64_t kGrain = 64;  // what sizes of blocks are multiples of, while they are large
 constexpr std::size_t kOutput = 2, kBias = 3, kParts = 4;  // of a block; 0 and 1: A and B
 
 /// A range of the problem: batch entries [b, b+bn), rows [i, i+mn) and columns [j, j+nn) of the
@@ -283,42 +285,70 @@ BlockShape plan(const Args& args, std::int64_t budget) {
     if (s.bn > 1)
       s.bn = halve(s.bn, 1);
     else if (splits_k && s.kn > 1024 && s.kn >= 4 * std::max(s.mn, s.nn))
-      s.kn = halve(s.kn, 64);
+      s.kn = halve(s.kn, kGrain);
     else if (s.mn >= s.nn && s.mn > 1)
-      s.mn = halve(s.mn, 64);
+      s.mn = halve(s.mn, kGrain);
     else if (s.nn > 1)
-      s.nn = halve(s.nn, 64);
+      s.nn = halve(s.nn, kGrain);
     else if (splits_k && s.kn > 1)
-      s.kn = halve(s.kn, 64);
+      s.kn = halve(s.kn, kGrain);
     else
       return {0, 0, 0, 0};
   }
   return s;
 }
 
-template <class F>
-void for_each_block(const BlockShape& all, const BlockShape& s, F&& f) {
-  std::int64_t index = 0;
-  for (std::int64_t b = 0; b < all.bn; b += s.bn)
-    for (std::int64_t j = 0; j < all.nn; j += s.nn)
-      for (std::int64_t i = 0; i < all.mn; i += s.mn, ++index)
-        for (std::int64_t p = 0; p < all.kn; p += s.kn)
-          f(index, Block{b, std::min(s.bn, all.bn - b), i, std::min(s.mn, all.mn - i), j,
-                         std::min(s.nn, all.nn - j), p, std::min(s.kn, all.kn - p)});
+struct Range {
+  std::int64_t begin, count;
+};
+
+/// Cuts `extent` into pieces of `step`, and the last of those by half so many times.
+std::vector<Range> cut(std::int64_t extent, std::int64_t step, std::int64_t halvings = 0) {
+  std::vector<Range> pieces;
+  for (std::int64_t at = 0; at < extent;) {
+    const std::int64_t left = extent - at;
+    const bool last = left <= step;
+    const std::int64_t count = !last ? step : halvings-- > 0 ? halve(left, kGrain) : left;
+    pieces.push_back({at, count});
+    at += count;
+  }
+  return pieces;
 }
 
-/// The first and the last block in each direction: every shape that occurs.
+/// How the extents of a problem are cut.
+struct Cuts {
+  std::vector<Range> b, i, j, p;
+
+  Cuts(const BlockShape& all, const BlockShape& s, bool long_rows)
+      : b(cut(all.bn, s.bn)),
+        i(cut(all.mn, s.mn)),
+        j(cut(all.nn, s.nn, long_rows && s.nn < all.nn ? kLastHalvings : 0)),
+        p(cut(all.kn, s.kn)) {}
+};
+
 template <class F>
-void for_each_shape(const BlockShape& all, const BlockShape& s, F&& f) {
-  const auto last = [](std::int64_t extent, std::int64_t step) {
-    return (extent - 1) / step * step;
-  };
-  for (const std::int64_t b : {std::int64_t{0}, last(all.bn, s.bn)})
-    for (const std::int64_t j : {std::int64_t{0}, last(all.nn, s.nn)})
-      for (const std::int64_t i : {std::int64_t{0}, last(all.mn, s.mn)})
-        for (const std::int64_t p : {std::int64_t{0}, last(all.kn, s.kn)})
-          f(Block{b, std::min(s.bn, all.bn - b), i, std::min(s.mn, all.mn - i), j,
-                  std::min(s.nn, all.nn - j), p, std::min(s.kn, all.kn - p)});
+void for_each_block(const Cuts& cuts, F&& f) {
+  std::int64_t index = 0;
+  for (const Range& b : cuts.b)
+    for (const Range& j : cuts.j)
+      for (const Range& i : cuts.i) {
+        for (const Range& p : cuts.p)
+          f(index, Block{b.begin, b.count, i.begin, i.count, j.begin, j.count, p.begin, p.count});
+        ++index;
+      }
+}
+
+/// One block of every shape that occurs.
+template <class F>
+void for_each_shape(Cuts cuts, F&& f) {
+  for (std::vector<Range>* pieces : {&cuts.b, &cuts.i, &cuts.j, &cuts.p}) {
+    // The last one differs from others of its size: there epilogues are due.
+    const auto last = pieces->end() - 1;
+    pieces->erase(std::unique(pieces->begin(), last,
+                              [](const Range& x, const Range& y) { return x.count == y.count; }),
+                  last);
+  }
+  for_each_block(cuts, [&](std::int64_t, const Block& block) { f(block); });
 }
 
 template <class Args>
@@ -363,6 +393,7 @@ bool stage_blocks(Context::Impl& context, Slot& slot, const Args& args) {
 
   // Everything that can fail for want of memory or of a kernel comes before the first byte of C.
   BlockShape shape;
+  std::optional<Cuts> cuts;
   std::size_t operands = 0, workspace = 0;
   // Large blocks shrink to make room for a kernel's workspace; beside small ones it fits or not.
   const auto fits = [&](std::size_t bytes) -> std::string_view {
@@ -377,9 +408,10 @@ bool stage_blocks(Context::Impl& context, Slot& slot, const Args& args) {
       return false;
     }
     operands = std::size_t(block_bytes(args, shape));
+    cuts.emplace(all, shape, Stager<Args>::has_long_rows(args));
     workspace = 0;
     bool taken = true;
-    for_each_shape(all, shape, [&](const Block& block) {
+    for_each_shape(*cuts, [&](const Block& block) {
       if (!taken) return;
       const auto parts = Stager<Args>::parts(args, block);
       context.receipt.declined.resize(reported);
@@ -419,7 +451,7 @@ bool stage_blocks(Context::Impl& context, Slot& slot, const Args& args) {
     if (failure) std::rethrow_exception(failure);
   };
   try {
-    for_each_block(all, shape, [&](std::int64_t index, const Block& block) {
+    for_each_block(*cuts, [&](std::int64_t index, const Block& block) {
       const std::size_t which = std::size_t(index % kLanes);
       StageLane& lane = lanes[which];
       const auto parts = Stager<Args>::parts(args, block);
@@ -512,7 +544,7 @@ bool stage_inplace(Context::Impl& context, Slot& slot, const TransposeInplaceArg
   };
   while (!reserve()) {
     if (!square || rows == 1) return false;
-    rows = cols = halve(rows, 64);
+    rows = cols = halve(rows, kGrain);
   }
   std::byte* const memory = lanes[0].buffer.get(0);
 
