@@ -13,13 +13,14 @@
 #include <string_view>
 #include <thread>
 
+#include "cuda_driver.hpp"
 #include "host_limits.hpp"
 #include "ladder.hpp"
+#include "link.hpp"
 #include "machine.hpp"
 #include "mblas/accuracy.hpp"
 #include "mblas/mblas.hpp"
 #include "peer.hpp"
-#include "pinned.hpp"
 #include "plot.hpp"
 #include "problem.hpp"
 #include "progress.hpp"
@@ -327,9 +328,17 @@ class Bench {
       find_references();
       std::vector<Timer> timers{Timer(*candidate->site, candidate->calls)};
       for (const auto& r : references_) timers.emplace_back(*r->site, r->calls);
+      std::optional<Link> link;
+      if (row.pinned) {
+        Site& site = *candidate->site;
+        link.emplace(backend, options_.device, row.description, site.runs());
+        timers.emplace_back(site, link->calls());
+      }
       std::vector<double> peaks;
       const TimingOptions how = is_host(backend) ? host_timing(row, peaks) : device_timing();
-      fill_in_times(row, measure(timers, how));
+      const std::vector<Samples> samples = measure(timers, how);
+      fill_in_times(row, samples);
+      if (link) row.link_ms = samples.back().median();
       if (!peaks.empty()) row.peak_gflops = peak_of(peaks);
     } catch (const Error& e) {
       const bool declined = e.status() == Status::NotSupported;
@@ -407,7 +416,9 @@ class Bench {
     row.samples = int(own.ms.size());
     row.gflops = cases::flops(row.description) / row.ms / 1e6;
     row.gbps = cases::bytes(row.description) / row.ms / 1e6;
-    row.copy_gbps = on_device(find_backend(row.backend)) ? case_copy_ : host_copy(row);
+    const bool device = on_device(find_backend(row.backend));
+    row.copy_gbps = device ? case_copy_ : host_copy(row);
+    if (device) row.tables_gbps = tables_gbps(row.description);
     const auto add = [&](const Subject& reference, double ms, bool raced) {
       const auto known =
           std::find_if(row.peers.begin(), row.peers.end(),
@@ -422,6 +433,16 @@ class Bench {
     for (const auto& one : hopeless_) add(*one, one->trial_ms, false);
     for (const Reference& peer : row.peers)
       if (peer.raced && (!row.reference || peer.ms < row.reference->ms)) row.reference = peer;
+  }
+
+  /// What reads of tables in shared memory would allow a product over GF(2^8): two of sixteen words
+  /// a byte of B, for its halves, and four rows of A at a time. 0 for anything else.
+  double tables_gbps(const Case& c) const {
+    const auto* product = std::get_if<cases::Gf256Case>(&c);
+    if (!product) return 0;
+    const double groups = double((product->m + 3) / 4);
+    const double words = 2 * groups * double(product->k) * double(product->n);
+    return cases::bytes(c) / words * shared_words_per_second(options_.device) / 1e9;
   }
 
   /// The copy of operands that stay in a cache is one of such a size.

@@ -146,6 +146,9 @@ std::string row_json(const Row& row) {
   }
   if (row.peak_gflops > 0)
     json.add("peak_gflops", row.peak_gflops).add("peak_ratio", row.peak_ratio());
+  if (row.link_ms > 0) json.add("link_ms", row.link_ms).add("link_ratio", row.link_ratio());
+  if (row.tables_gbps > 0)
+    json.add("tables_gbps", row.tables_gbps).add("tables_ratio", row.tables_ratio());
   json.add("copy_ratio", row.gbps / row.copy_gbps)
       .add("error", row.outcome.max_error)
       .add("bound", row.outcome.bound)
@@ -216,13 +219,16 @@ void print_table_header() {
 }
 
 namespace {
-/// "  vs blis 0.81, openblas 1.02": the ratio to each where there are several.
-std::string peers_text(const Row& row) {
+/// "  vs blis 0.81, openblas 1.02": the ratio to each where there are several. Limits of the case
+/// alike.
+std::string ratios_text(const Row& row) {
   std::string text;
+  if (row.link_ms > 0) text += fmt::format("  {:.2f} of the link", row.link_ratio());
+  if (row.tables_gbps > 0) text += fmt::format("  {:.2f} of tables", row.tables_ratio());
   if (row.peers.size() < 2) return text;
   for (const Reference& peer : row.peers)
-    text +=
-        fmt::format("{} {} {:.2f}", text.empty() ? "  vs" : ",", peer.backend, peer.ms / row.ms);
+    text += fmt::format("{} {} {:.2f}", &peer == &row.peers[0] ? "  vs" : ",", peer.backend,
+                        peer.ms / row.ms);
   return text;
 }
 }  // namespace
@@ -244,7 +250,7 @@ void print_row(const Row& row) {
                cell(row.peak_gflops > 0, "{:.2f}", row.peak_ratio()),
                cell(row.reference.has_value(), "{:.3f}", row.ratio()),
                cell(row.outcome.bound > 0, "{:.2g}", row.outcome.worst_ratio),
-               row.outcome.ok ? "ok" : "FAILED: " + row.outcome.message, peers_text(row));
+               row.outcome.ok ? "ok" : "FAILED: " + row.outcome.message, ratios_text(row));
   }
   std::fflush(stdout);
 }

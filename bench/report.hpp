@@ -37,6 +37,8 @@ struct Row {
   int samples = 0;
   double gflops = 0, gbps = 0;
   double copy_gbps = 0;    ///< copy bandwidth of the same memory in the same run
+  double link_ms = 0;      ///< of pinned operands' way to a device and back alone; 0: not measured
+  double tables_gbps = 0;  ///< what tables in shared memory would allow; 0: does not apply
   double peak_gflops = 0;  ///< of multiply-adds of the type during the same race; 0: not measured
   int threads = 0;         ///< of a host backend
   bool hot = false;        ///< the same operands every time
@@ -46,6 +48,8 @@ struct Row {
   cases::Outcome outcome;
 
   double ratio() const { return reference ? reference->ms / ms : 0; }
+  double link_ratio() const { return link_ms / ms; }
+  double tables_ratio() const { return tables_gbps > 0 ? gbps / tables_gbps : 0; }
   double peak_ratio() const { return peak_gflops > 0 ? gflops / peak_gflops : 0; }
   /// Of the results file: the element type, b1 for gf256.
   std::string dtype() const;

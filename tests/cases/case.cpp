@@ -189,6 +189,8 @@ double bytes(const Case& any) {
       any);
 }
 
+double bytes_written(const Case& any) { return payload(shapes(resolve(any)).back()); }
+
 double footprint(const Case& any) {
   const Case c = resolve(any);
   double total = 0;

@@ -230,6 +230,8 @@ double flops(const Case& c);
 /// Bytes that must move: every input read once, the output written once, and read where it is an
 /// input.
 double bytes(const Case& c);
+/// Of those, the output's.
+double bytes_written(const Case& c);
 /// Bytes of the operands in memory.
 double footprint(const Case& c);
 /// The arguments of `mblas bench` that run the case: "gemm --type f32 -m 64 …".

@@ -1,4 +1,4 @@
-// Host memory that the CUDA driver has pinned.
+// What the bench asks of the CUDA driver itself, which is loaded where there is one.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace mblas::bench {
 
-/// Keeps `memory` pinned for as long as this lives. A device must be current.
+/// Keeps host memory pinned for as long as this lives. A device must be current.
 class Pinned {
  public:
   /// Status::BackendUnavailable where there is no driver, DeviceError where it refuses.
@@ -18,5 +18,9 @@ class Pinned {
  private:
   void* data_;
 };
+
+/// Words of four bytes that a device can read from its shared memory in a second, each thread its
+/// own, at the highest clock.
+double shared_words_per_second(int device);
 
 }  // namespace mblas::bench

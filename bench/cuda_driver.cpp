@@ -1,4 +1,4 @@
-#include "pinned.hpp"
+#include "cuda_driver.hpp"
 
 #include <fmt/format.h>
 
@@ -15,6 +15,19 @@ const SharedLibrary& driver() {
   return library;
 }
 
+/// Of cuda.h's CUdevice_attribute.
+enum class Attribute : int { WarpSize = 10, ClockRateKHz = 13, Multiprocessors = 16 };
+
+int attribute(Attribute name, int device) {
+  int value = 0;
+  const int result =
+      driver().get<int(int*, Attribute, int)>("cuDeviceGetAttribute")(&value, name, device);
+  if (result != 0)
+    throw Error(Status::DeviceError,
+                fmt::format("cuDeviceGetAttribute({}): error {}", int(name), result));
+  return value;
+}
+
 }  // namespace
 
 Pinned::Pinned(std::span<const std::byte> memory) : data_(const_cast<std::byte*>(memory.data())) {
@@ -29,6 +42,11 @@ Pinned::Pinned(Pinned&& other) noexcept : data_(std::exchange(other.data_, nullp
 
 Pinned::~Pinned() {
   if (data_) driver().get<int(void*)>("cuMemHostUnregister")(data_);
+}
+
+double shared_words_per_second(int device) {
+  return 1e3 * attribute(Attribute::ClockRateKHz, device) *
+         attribute(Attribute::Multiprocessors, device) * attribute(Attribute::WarpSize, device);
 }
 
 }  // namespace mblas::bench
