@@ -27,6 +27,58 @@ struct Affine {
   static constexpr bool kPairs = false;  // the sums of three would not fit in 16 registers
 #endif
 
+#if defined(__AVX512BW__)
+  /// A matrix of bits is linear in its coefficient c too: byte i of it is a matrix M_i times c, so
+  /// that one transformation finds those of eight coefficients.
+  class Expander {
+   public:
+    explicit MBLAS_INLINE Expander(const Coefficient* table) {
+      // Column b of M_i is byte i of the matrix of 2^b. With the bytes of eight of those for each i
+      // together, last b first, as an operand of eight rows, a transformation of the unit vectors
+      // reads off its columns, which are M_i's rows.
+      const __m512i powers =
+          _mm512_set_epi64(word(table[1]), word(table[2]), word(table[4]), word(table[8]),
+                           word(table[16]), word(table[32]), word(table[64]), word(table[128]));
+      const __m512i units = _mm512_set1_epi64(0x0102040810204080);
+      matrices_ = _mm512_gf2p8affine_epi64_epi8(units, turned(powers), 0);
+    }
+    /// The coefficients of the square of eight columns at from[0] … from[7], column by column.
+    MBLAS_INLINE void operator()(const std::uint8_t* const (&from)[8], Coefficient* to) const {
+      const __m512i rows =
+          _mm512_set_epi64(word(from[7]), word(from[6]), word(from[5]), word(from[4]),
+                           word(from[3]), word(from[2]), word(from[1]), word(from[0]));
+      Coefficient columns[8];
+      _mm512_storeu_si512(columns, turned(rows));
+#pragma GCC unroll 8
+      for (int p = 0; p < 8; ++p) {
+        const __m512i column = _mm512_set1_epi64(word(columns[p]));
+        const __m512i bytes = _mm512_gf2p8affine_epi64_epi8(column, matrices_, 0);
+        _mm512_storeu_si512(to + 8 * p, turned(bytes));
+      }
+    }
+
+   private:
+    static MBLAS_INLINE long long word(Coefficient c) { return static_cast<long long>(c); }
+    static MBLAS_INLINE long long word(const std::uint8_t* p) {
+      long long v;
+      __builtin_memcpy(&v, p, 8);
+      return v;
+    }
+    /// The transpose of 8×8 bytes.
+    static MBLAS_INLINE __m512i turned(__m512i x) {
+      using Words = Vector<std::uint16_t>;
+      // Of each two rows, in one lane, the bytes of a column side by side; then those pairs.
+      const __m512i pairs = _mm512_set4_epi32(0x0f070e06, 0x0d050c04, 0x0b030a02, 0x09010800);
+      const auto words = Words(_mm512_shuffle_epi8(x, pairs));
+      return __m512i(__builtin_shuffle(
+          words, Words{0, 8,  16, 24, 1, 9,  17, 25, 2, 10, 18, 26, 3, 11, 19, 27,
+                       4, 12, 20, 28, 5, 13, 21, 29, 6, 14, 22, 30, 7, 15, 23, 31}));
+    }
+
+    __m512i matrices_;
+  };
+#endif
+
   static MBLAS_INLINE Factor factor(const Bytes& x) { return x; }
   static MBLAS_INLINE Operator expand(const Coefficient& c) {
 #if defined(__AVX512F__)

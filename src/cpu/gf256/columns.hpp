@@ -17,7 +17,8 @@
 //
 // A Field has a Coefficient, which multiplies by one byte of A and of which g.coefficients has 256;
 // the Operator that it becomes in registers; the Factor that a vector of B becomes; and kPairs, are
-// there registers for paired rows.
+// there registers for paired rows. It may have an Expander, which finds the coefficients of squares
+// of A without looking them up: where C has few columns, that takes longer than the products.
 #pragma once
 
 #include "cpu/isa.hpp"
@@ -291,6 +292,18 @@ void expand(const Gf256Columns& g, std::int64_t i0, std::int64_t i1, std::int64_
   const auto* table = static_cast<const typename Field::Coefficient*>(g.coefficients);
   for (std::int64_t i = i0; i < i1; i += Field::kRows) {
     const std::int64_t count = smaller(Field::kRows, i1 - i);
+    std::int64_t first = 0;  // column that is not in `to` yet
+    if constexpr (requires { typename Field::Expander; }) {
+      constexpr int side = Field::kRows;
+      if (!paired && count == side && depth >= 2 * side) {
+        const typename Field::Expander expander(table);
+        for (; first + side <= depth; first += side) {
+          const std::uint8_t* from[side];
+          for (int r = 0; r < side; ++r) from[r] = row(g.A, g.first_row + i + r) + p0 + first;
+          expander(from, to + first * side);
+        }
+      }
+    }
     for (std::int64_t r = 0; r < count; r += paired ? 2 : 1) {
       const std::uint8_t* from = row(g.A, g.first_row + i + r) + p0;
       if (paired) {
@@ -300,7 +313,7 @@ void expand(const Gf256Columns& g, std::int64_t i0, std::int64_t i1, std::int64_
           three[2] = table[from[p]];
         }
       } else {
-        for (std::int64_t p = 0; p < depth; ++p) to[p * count + r] = table[from[p]];
+        for (std::int64_t p = first; p < depth; ++p) to[p * count + r] = table[from[p]];
       }
     }
     to += depth * count;
