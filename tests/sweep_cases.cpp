@@ -385,16 +385,17 @@ std::vector<Case> thin_cases(std::string_view op, Types types) {
     add(2, 3, kMany);
     add(kLong, 1, 1);
     add(2, kLong, 1);
-    // Products of which many fit a block: whole vectors, odd sizes, and rows and matrices apart.
+    // Products of which many fit a block, and some whose rows pass through many blocks: whole
+    // vectors, odd sizes, and rows and matrices apart.
     if constexpr (std::same_as<decltype(c), GemmCase>) {
-      constexpr std::int64_t kShapes[][3] = {{4, 4, 4},    {8, 8, 8},   {16, 16, 16},
-                                             {32, 32, 32}, {3, 5, 7},   {24, 20, 12},
-                                             {31, 17, 9},  {6, 10, 18}, {48, 40, 33}};
+      constexpr std::int64_t kShapes[][3] = {
+          {4, 4, 4},   {8, 8, 8},   {16, 16, 16}, {32, 32, 32},    {3, 5, 7},       {24, 20, 12},
+          {31, 17, 9}, {6, 10, 18}, {48, 40, 33}, {70001, 16, 64}, {70003, 13, 61}, {9001, 3, 6}};
       Sampler sampler(std::uint64_t(types.in) + 17);
       for (const auto& [m, n, k] : kShapes)
         for (const bool apart : kBools) {
           auto one = c;
-          one.m = m, one.n = n, one.k = k, one.batch = m * n * k < 1000 ? 3001 : 601;
+          one.m = m, one.n = n, one.k = k, one.batch = m > 48 ? 1 : m * n * k < 1000 ? 3001 : 601;
           one.layout = sampler.pick(kLayouts);
           one.transA = sampler.op(c.in);
           one.transB = sampler.op(c.in);

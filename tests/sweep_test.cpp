@@ -290,7 +290,8 @@ INSTANTIATE_TEST_SUITE_P(Rows, Configurations, ::testing::ValuesIn(tunable_rows(
 /// Does the row run a small case of its type, square or not, vector-shaped or deep, or one of a
 /// mode of its own? `lacking` becomes true where it needs instructions that this CPU has not.
 bool takes(const Row& row, bool& lacking) {
-  constexpr std::int64_t kShapes[][3] = {{17, 17, 19}, {17, 18, 19}, {1, 180, 190}, {17, 18, 4100}};
+  constexpr std::int64_t kShapes[][3] = {
+      {17, 17, 19}, {17, 18, 19}, {1, 180, 190}, {17, 18, 4100}, {300, 13, 19}};
   Place place(row);
   for (const auto& [m, n, k] : kShapes) {
     cases::Case c = resized(large_case(row.op, row.types), m, n, k);

@@ -11,6 +11,7 @@ Kernel<GemmArgs> tiny();
 Kernel<GemmArgs> gemv();
 Kernel<GemmArgs> thin();
 Kernel<GemmArgs> thin_f64();
+Kernel<GemmArgs> tall();
 Kernel<GemmArgs> tensor_f64_tma();
 Kernel<GemmArgs> tensor_f64();
 Kernel<GemmArgs> tensor_wgmma();
