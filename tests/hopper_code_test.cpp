@@ -26,7 +26,8 @@ Counts count(const std::string& file) {
     std::uint64_t word;
     std::memcpy(&word, bytes.data() + i, 8);
     const std::uint64_t code = word & 0xffff;
-    counts.products += (code >= 0x79f0 && code <= 0x79f2) && word >> 32 != 0;
+    const bool by_registers = code == 0x7df0;
+    counts.products += (by_registers || (code >= 0x79f0 && code <= 0x79f2)) && word >> 32 != 0;
     counts.waits += word == 0x00008000000079c5;
   }
   return counts;
@@ -35,13 +36,14 @@ Counts count(const std::string& file) {
 class HopperCode : public ::testing::TestWithParam<const char*> {};
 
 // A kernel whose tensor cores run asynchronously waits in two places: for the stage before, and at
-// the end. Where the compiler finds that it may not let them, it says so in a remark and waits
-// after each product, at half the speed.
+// the end; with an operand in registers, for halves of stages, of two products at least. Where the
+// compiler finds that it may not let them, it says so in a remark and waits after each product, at
+// half the speed.
 TEST_P(HopperCode, MultipliesOnTensorCoresAndDoesNotWaitForEachProduct) {
   const Counts counts = count(GetParam());
   EXPECT_GE(counts.products, 4) << GetParam();
   EXPECT_GE(counts.waits, 2) << GetParam();
-  EXPECT_LE(2 * counts.waits, counts.products) << GetParam();
+  EXPECT_LE(3 * counts.waits, 2 * counts.products) << GetParam();
 }
 
 constexpr const char* kObjects[] = {MBLAS_HOPPER_OBJECTS};

@@ -2,8 +2,10 @@
 // engine in hopper/ takes them, and the choice of its tiles.
 //
 // The copy engine takes matrices whose rows start at multiples of 16 bytes, the tensor cores those
-// of 1 and 4 bytes with k innermost. Others are copied, transposed where need be, before: a reading
-// and a writing of the operand, at the speed of memory.
+// of 1 and 4 bytes with k innermost, but for one of floats. Others are copied, transposed where
+// need be, before: a reading and a writing of the operand, at the speed of memory.
+#include <utility>
+
 #include "core/finish.hpp"
 #include "cuda/gemm/hopper/call.cuh"
 #include "cuda/gemm/repack.cuh"
@@ -23,7 +25,7 @@ const ConfigList<hopper::Config>& configs() {
 /// An operand as it is stored, and its copy where that is what the engine takes.
 struct Source {
   std::int64_t rows, cols;
-  bool along_k;
+  bool along_k;  ///< as the engine gets it
   bool copied;
   std::uintptr_t bits;  ///< access_bits() of what is stored
   Repacked copy;
@@ -34,29 +36,63 @@ struct Source {
   std::size_t bytes() const { return copied ? copy.bytes() : 0; }
 };
 
+/// `as_is`: with k outermost too it need not be copied for the tensor cores' sake.
 Source source_of(const Input& x, bool along_k, std::int64_t rows, std::int64_t cols,
-                 const GemmArgs& args) {
+                 const GemmArgs& args, bool as_is) {
   const int size = size_of(args.in);
-  const bool transposed = size != 2 && !along_k;
   const bool scattered = x.pointers && args.batch > 1;
   const std::uintptr_t bits = access_bits(x, args.batch, size);
-  const bool copied = args.k > 0 && (transposed || scattered || bits % 16 != 0);
+  const bool stays = !scattered && bits % 16 == 0;
+  const bool transposed = size != 2 && !along_k && !(stays && as_is);
+  const bool copied = args.k > 0 && (transposed || !stays);
   return {rows,   cols, along_k || transposed,
           copied, bits, Repacked::of(x, rows, cols, args.batch, size, transposed)};
 }
-Source source_of_a(const GemmArgs& args) {
+Source source_of_a(const GemmArgs& args, bool as_is) {
   const bool turned = is_transposed(args.transA);
-  return source_of(args.A, !turned, turned ? args.k : args.m, turned ? args.m : args.k, args);
+  return source_of(args.A, !turned, turned ? args.k : args.m, turned ? args.m : args.k, args,
+                   as_is);
 }
-Source source_of_b(const GemmArgs& args) {
+Source source_of_b(const GemmArgs& args, bool as_is) {
   const bool turned = is_transposed(args.transB);
-  return source_of(args.B, turned, turned ? args.n : args.k, turned ? args.k : args.n, args);
+  return source_of(args.B, turned, turned ? args.n : args.k, turned ? args.k : args.n, args, as_is);
 }
 
+/// Both, and whether the engine computes C^T. Floats with k outermost come to the tensor cores by
+/// registers, as the operand of the rows; where both are such, a plan's operand or the smaller one
+/// is copied.
+struct Sources {
+  Source a, b;
+  bool turned = false;
+
+  explicit Sources(const GemmArgs& args) {
+    const bool registers = args.in == DType::f32;
+    a = source_of_a(args, registers);
+    b = source_of_b(args, registers);
+    if (!registers || b.along_k) return;
+    turned = a.along_k || (args.keeper ? !args.keeps_b : a.copy.bytes() < b.copy.bytes());
+    if (turned)
+      a = source_of_a(args, false);
+    else
+      b = source_of_b(args, false);
+  }
+
+  bool by_registers(const GemmArgs& args) const {
+    return args.in == DType::f32 && !(turned ? b : a).along_k;
+  }
+};
+
 hopper::Shape shape_of(const GemmArgs& args, const DeviceInfo& device) {
-  hopper::Shape shape = hopper::shape_of(args, hopper::kTiles, size_of(args.in), device);
-  shape.loose_a = source_of_a(args).loose();
-  shape.loose_b = source_of_b(args).loose();
+  const Sources sources(args);
+  const std::span<const hopper::TileInfo> tiles =
+      sources.by_registers(args) ? hopper::kRegisterTiles : hopper::kTiles;
+  hopper::Shape shape = hopper::shape_of(args, tiles, size_of(args.in), device);
+  shape.loose_a = sources.a.loose();
+  shape.loose_b = sources.b.loose();
+  if (sources.turned) {
+    std::swap(shape.m, shape.n);
+    std::swap(shape.loose_a, shape.loose_b);
+  }
   return shape;
 }
 hopper::Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
@@ -78,7 +114,8 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
 }
 
 std::size_t workspace_bytes(const GemmArgs& args, const DeviceInfo& device) {
-  return gemm_pointer_bytes(args, device) + source_of_a(args).bytes() + source_of_b(args).bytes() +
+  const Sources sources(args);
+  return gemm_pointer_bytes(args, device) + sources.a.bytes() + sources.b.bytes() +
          std::size_t(plan_of(args, device).sum_bytes);
 }
 
@@ -123,8 +160,14 @@ void run_typed(const GemmArgs& args, const CudaQueue& queue) {
     if (shared) as.count = 1;
     return as;
   };
-  const hopper::Source a = prepare(p.A, p.shared_a, false, args.A, source_of_a(args));
-  const hopper::Source b = prepare(p.B, p.shared_b, true, args.B, source_of_b(args));
+  const Sources sources(args);
+  hopper::Source a = prepare(p.A, p.shared_a, false, args.A, sources.a);
+  hopper::Source b = prepare(p.B, p.shared_b, true, args.B, sources.b);
+  p.turned = sources.turned;
+  if (p.turned) {
+    std::swap(a, b);
+    std::swap(p.shared_a, p.shared_b);
+  }
   hopper::set_results<Out>(p, args);
   hopper::set_schedule(p, plan, shape_of(args, queue.device()), free);
   hopper::run_engine<In>(plan.tile, p, a, b, queue);

@@ -74,7 +74,7 @@ inline const char* declines_engine(const GemmArgs& args, const DeviceInfo& devic
   return nullptr;
 }
 
-/// The part of `p` that says how C, of type Out, is written.
+/// The part of `p` that says how C, of type Out, is written; `p.turned` is known.
 template <class Out, class Acc>
 void set_results(Problem<Acc>& p, const GemmArgs& args) {
   p.wide = sizeof(Out) == 4;
@@ -82,7 +82,8 @@ void set_results(Problem<Acc>& p, const GemmArgs& args) {
   if (p.way == Way::Boxes)
     p.map_c = tensor_map(
         {sizeof(Out) == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT32,
-         int(sizeof(Out)), p.C.data, args.m, args.n, args.C.ld, args.C.stride, args.batch, 64});
+         int(sizeof(Out)), p.C.data, args.m, args.n, args.C.ld, args.C.stride, args.batch,
+         p.turned ? kSquare : 64});
 }
 
 /// `sums`: where slices leave theirs.

@@ -5,10 +5,11 @@
 // and keep their sums in registers. Barriers say which stages are full and which are empty. In
 // cooperation the consumers each have half of a tile's rows; alternating, each has tiles of its
 // own, and one multiplies while the other one stores. Of operands in planes, a step along k takes
-// several stages, out of which slots.cuh makes its products. The two blocks of a cluster compute
-// tiles one below the other and copy half of the columns' panel each, for both. Tiles that would
-// leave a round incomplete are cut along k; their sums go to the workspace and are added up by a
-// second kernel in a fixed order.
+// several stages, out of which slots.cuh makes its products; floats whose rows do not run along k
+// go through registers, by fragments.cuh. The two blocks of a cluster compute tiles one below the
+// other and copy half of the columns' panel each, for both. Tiles that would leave a round
+// incomplete are cut along k; their sums go to the workspace and are added up by a second kernel in
+// a fixed order.
 //
 // Limit: the tensor cores, 2,048 multiply-adds of 16 bits a clock and multiprocessor, and the power
 // that they draw: 128 bytes of k of a tile of 128×256 take 1,024 clocks, for which 48 KiB come from
@@ -17,6 +18,7 @@
 
 #include <utility>
 
+#include "cuda/gemm/hopper/fragments.cuh"
 #include "cuda/gemm/hopper/results.cuh"
 #include "cuda/gemm/hopper/slots.cuh"
 
@@ -55,6 +57,7 @@ template <class T, class In, bool kAAlongK, bool kBAlongK>
 __device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::kStages> barriers,
                         unsigned rank) {
   constexpr int kElements = kDepthBytes / kBytesOf<In>, kPlanes = kPlanesOf<In>;
+  constexpr unsigned kAcrossBytes = kElements * 128;  // of a box whose rows are not along k
   const Schedule& s = p.schedule;
   const bool pair = s.cluster == 2;
   Ring<T::kStages> ring;
@@ -79,7 +82,7 @@ __device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
         } else {
 #pragma unroll
           for (int c = 0; c < T::kRows / kElements; ++c)
-            load_box(a + c * kBoxBytes, p.map_a, row0 + c * kElements, k, matrix_a, full);
+            load_box(a + c * kAcrossBytes, p.map_a, row0 + c * kElements, k, matrix_a, full);
         }
         // Of B, each block of a pair copies half, to both.
         if constexpr (kBAlongK) {
@@ -93,9 +96,10 @@ __device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
 #pragma unroll
           for (int c = 0; c < kChunks; ++c) {
             if (!pair)
-              load_box(b + c * kBoxBytes, p.map_b, col0 + c * kElements, k, matrix_b, full);
+              load_box(b + c * kAcrossBytes, p.map_b, col0 + c * kElements, k, matrix_b, full);
             else if (c / ((kChunks + 1) / 2) == int(rank))
-              load_box_to(3, b + c * kBoxBytes, p.map_b, col0 + c * kElements, k, matrix_b, full);
+              load_box_to(3, b + c * kAcrossBytes, p.map_b, col0 + c * kElements, k, matrix_b,
+                          full);
           }
         }
       }
@@ -109,12 +113,22 @@ template <class T, class In, bool kAAlongK, bool kBAlongK, bool kAdd>
 __device__ void multiply_panels(Sums<T, Sum<In>>& d, unsigned a, unsigned b) {
   // Steps of 32 bytes along k: within the rows of 128 bytes, or 16 rows on.
   constexpr unsigned kStepA = kAAlongK ? 32 : 16 * 128, kStepB = kBAlongK ? 32 : 16 * 128;
-  for_each_number<4 * T::kBlocks>([&]<int kNumber>() {
+  for_each_number<kDepthProducts * T::kBlocks>([&]<int kNumber>() {
     constexpr int l = kNumber / T::kBlocks, i = kNumber % T::kBlocks;
     multiply<Element<In>, kAAlongK, kBAlongK, T::kCols, kAdd || (l > 0)>(
         d[i], descriptor(a + unsigned(i) * kBoxBytes + unsigned(l) * kStepA, kBoxBytes),
         descriptor(b + unsigned(l) * kStepB, kBoxBytes));
   });
+}
+
+/// The same of half a stage, the rows of A in registers; `b`: that half of the panel of B.
+template <class T>
+__device__ void multiply_fragments(Sums<T, float>& d, const Fragments<T>& a, unsigned b) {
+#pragma unroll
+  for (int l = 0; l < kDepthProducts / 2; ++l)
+#pragma unroll
+    for (int i = 0; i < T::kBlocks; ++i)
+      multiply<T::kCols>(d[i], a[l][i], descriptor(b + unsigned(l) * 32, kBoxBytes));
 }
 
 template <class T, class In, bool kAAlongK, bool kBAlongK>
@@ -127,6 +141,7 @@ __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
   const unsigned clusters = gridDim.x / s.cluster, first = blockIdx.x / s.cluster;
   const int lane = self.thread % 32, share = T::kAlternating ? 0 : self.number;
   Ring<T::kStages> ring;
+  [[maybe_unused]] const FragmentPlaces places(self.thread);
   // Of the consumer's rows: along k, rows of 128 bytes; else boxes of 64.
   const auto panel_a = [&](unsigned stage) {
     return stages + stage * T::kStageBytes + unsigned(share) * T::kRowsEach * kDepthBytes;
@@ -155,7 +170,26 @@ __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
                       : kSlots == 1 ? item.end - item.begin
                                     : s.steps_of(index(round, which));
     unsigned before = 0;
-    if constexpr (kSlots == 1) {
+    if constexpr (T::kByRegisters) {
+      // The fragments of one half of a stage are loaded while the products of the other are in
+      // work. More groups, of fewer products, are slower.
+      Fragments<T> fragments[2];
+#pragma unroll 1
+      for (int step = 0; step < steps; ++step, ring.advance()) {
+        barriers.full(ring.stage).wait(ring.parity);
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          places.template load<T>(fragments[half], panel_a(ring.stage), half);
+          begin_products();
+          multiply_fragments<T>(sums, fragments[half],
+                                panel_b(ring.stage) + unsigned(half * kDepthBytes / 2));
+          commit_products();
+          wait_products<1>();
+          if (half == 0 && step > 0) release(before);
+        }
+        before = ring.stage;
+      }
+    } else if constexpr (kSlots == 1) {
 #pragma unroll 1
       for (int step = 0; step < steps; ++step, ring.advance()) {
         barriers.full(ring.stage).wait(ring.parity);
@@ -260,6 +294,7 @@ __device__ Ranges ranges_of_operands(const Problem<Acc>& p) {
 template <class T, class In, bool kAAlongK, bool kBAlongK>
 __global__ void __launch_bounds__(kThreads, 1)
     engine_kernel(const __grid_constant__ Problem<Sum<In>> p) {
+  static_assert(T::kByRegisters == (std::is_same_v<In, Tf32> && !kAAlongK));
 #if __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ std::byte shared[];
   const unsigned stages =

@@ -25,6 +25,15 @@ inline constexpr TileInfo kTiles[] = {
     {64, 128, true, 0.28, 0.20, 0.4},
 };
 
+/// Those whose rows' operand goes through registers: consumers that multiply alone lose the time in
+/// which they start on a group of products.
+inline constexpr TileInfo kRegisterTiles[] = {
+    kTiles[0],
+    kTiles[1],
+    {128, 128, true, 0.43, 0.35, 0.7},
+    {64, 128, true, 0.28, 0.22, 0.4},
+};
+
 /// For floats in planes: a step along k is all their products. (Of 128×192, two sets of sums leave
 /// too few registers and stages: 1.2 times as long at 4096³.)
 inline constexpr TileInfo kBf16x3Tiles[] = {

@@ -10,8 +10,11 @@
 
 namespace mblas::cuda::gemm::hopper {
 
-constexpr int kDepthBytes = 128;       // of k a stage
-constexpr int kBoxBytes = 64 * 128;    // of 64 rows
+constexpr int kDepthBytes = 128;     // of k a stage
+constexpr int kDepthProducts = 4;    // of 32 bytes of k
+constexpr int kBoxBytes = 64 * 128;  // of 64 rows
+constexpr int kSquare = 32;  // rows and columns of boxes that are turned, of 4-byte elements
+constexpr int kSquareBytes = kSquare * 128;
 constexpr int kWarpgroup = 128;        // threads
 constexpr int kConsumers = 2;          // warpgroups
 constexpr int kTurn = 1 + kConsumers;  // barriers by number, of consumers that take turns
@@ -23,6 +26,7 @@ struct Tile {
   static constexpr int kRows = kRows_, kCols = kCols_, kStages = kStages_;
   static constexpr int kBoxes = kBoxes_;  // for the results of a consumer on their way out
   static constexpr bool kAlternating = kAlternating_;
+  static constexpr bool kByRegisters = false, kTurned = false;                 // see ByRegisters
   static constexpr int kRowsEach = kAlternating ? kRows : kRows / kConsumers;  // of a consumer
   static constexpr int kBlocks = kRowsEach / 64;                               // of 64 rows
   static constexpr int kBytesA = kRows * kDepthBytes, kBytesB = kCols * kDepthBytes;
@@ -36,6 +40,18 @@ struct Tile {
   static_assert(kShared <= 227 << 10);
 };
 
+/// A tile whose rows' operand, of 4-byte elements that are not stored along k, goes through
+/// registers: fragments.cuh. kTurned: that operand is op(B)^T, and the sums are those of C^T.
+template <class Base, bool kTurned_>
+struct ByRegisters : Base {
+  static constexpr bool kByRegisters = true, kTurned = kTurned_;
+};
+
+/// Where the bytes from `at` on of row `row` are in a swizzled box, up to the next multiple of 16.
+__device__ inline unsigned swizzled(int row, int at) {
+  return unsigned(row * 128 + ((at / 16 ^ row % 8) * 16) + at % 16);
+}
+
 /// How C is written: by the copy engine, which writes 16 bytes or nothing and so is for what ends
 /// on a multiple of that, or by threads, pairs of neighbours together where they are aligned so.
 enum class Way : std::uint8_t { Boxes, Pairs, Elements };
@@ -45,6 +61,7 @@ struct Problem : GemmProblem<Acc> {
   CUtensorMap map_a, map_b, map_c;
   Schedule schedule;
   bool shared_a, shared_b;  ///< one matrix for the whole batch
+  bool turned = false;      ///< the operands are op(B)^T and op(A)^T: see ByRegisters
   bool wide;                ///< C is of 32 bits
   Way way;
   Acc* sums;  ///< of slices

@@ -1,5 +1,6 @@
 // The products of a warpgroup: wgmma of 64 rows, kN columns and 32 bytes of k, both operands in
-// shared memory. PTX ISA, "Asynchronous warpgroup level matrix instructions".
+// shared memory or, of TF32, a in registers. PTX ISA, "Asynchronous warpgroup level matrix
+// instructions".
 #pragma once
 
 #include <type_traits>
@@ -115,6 +116,12 @@ __device__ void pin(T (&d)[kCount]) {
                ", add" scales ";\n}"                                                               \
                : MBLAS_OF_##n(kind, 0)                                                             \
                : "l"(a), "l"(b), "n"(int(kAdd)) __VA_OPT__(, ) __VA_ARGS__)
+#define MBLAS_PRODUCT_BY_REGISTERS(n, a0, a1, a2, a3, p1, p2)                                      \
+  asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %" p2 ", 0;\n"                               \
+               "wgmma.mma_async.sync.aligned.m64n" #n "k8.f32.tf32.tf32 {" MBLAS_SUMS_##n "}, "     \
+               "{%" a0 ", %" a1 ", %" a2 ", %" a3 "}, %" p1 ", add, 1, 1;\n}"                      \
+               : MBLAS_OF_##n(MBLAS_FLOAT, 0)                                                      \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(1))
 #define MBLAS_PRODUCTS(n, p0, p1, p2, p3, p4)                                                      \
   if constexpr (std::is_same_v<In, __half>)                                                        \
     MBLAS_PRODUCT(n, "k16.f32.f16.f16", p0, p1, p2, ", 1, 1, %" p3 ", %" p4, MBLAS_FLOAT,          \
@@ -144,6 +151,18 @@ __device__ void multiply(Sum<In> (&d)[kN / 2], std::uint64_t a, std::uint64_t b)
     MBLAS_PRODUCTS(256, "128", "129", "130", "131", "132");
   }
 }
+/// The same of TF32, k innermost in b: element a[i] of thread t is that of row t / 32 * 16 +
+/// t % 32 / 4 + i % 2 * 8 and k t % 4 + i / 2 * 4.
+template <int kN>
+__device__ void multiply(float (&d)[kN / 2], const unsigned (&a)[4], std::uint64_t b) {
+  static_assert(kN == 128 || kN == 192 || kN == 256);
+  if constexpr (kN == 128)
+    MBLAS_PRODUCT_BY_REGISTERS(128, "64", "65", "66", "67", "68", "69");
+  else if constexpr (kN == 192)
+    MBLAS_PRODUCT_BY_REGISTERS(192, "96", "97", "98", "99", "100", "101");
+  else
+    MBLAS_PRODUCT_BY_REGISTERS(256, "128", "129", "130", "131", "132", "133");
+}
 #undef MBLAS_SUMS_64
 #undef MBLAS_SUMS_128
 #undef MBLAS_SUMS_192
@@ -156,6 +175,7 @@ __device__ void multiply(Sum<In> (&d)[kN / 2], std::uint64_t a, std::uint64_t b)
 #undef MBLAS_FLOAT
 #undef MBLAS_INT
 #undef MBLAS_PRODUCT
+#undef MBLAS_PRODUCT_BY_REGISTERS
 #undef MBLAS_PRODUCTS
 // clang-format on
 

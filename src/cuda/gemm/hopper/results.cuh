@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cuda/gemm/hopper/problem.cuh"
+#include "cuda/gemm/hopper/fragments.cuh"
 #include "cuda/gemm/ozaki/moduli.hpp"
 
 namespace mblas::cuda::gemm::hopper {
@@ -14,21 +14,28 @@ struct alignas(2 * sizeof(T)) Pair {
   T of[2];
 };
 
+/// Of 64 rows, those that a thread has sums of: `half` 0 and 1.
+template <class T>
+__device__ int row_of(int thread, int half) {
+  if constexpr (T::kByRegisters)
+    return spread_row(thread) + half;
+  else
+    return thread / 32 * 16 + thread % 32 / 4 + half * 8;
+}
+
 /// What a consumer knows of its threads, and its boxes for results.
 struct Consumer {
   int number;    ///< of the consumers
   int thread;    ///< of the warpgroup
   unsigned out;  ///< boxes in shared memory
 
-  __device__ int row() const { return thread / 32 * 16 + thread % 32 / 4; }  ///< the first one
+  template <class T>
+  __device__ int row(int half) const {
+    return row_of<T>(thread, half);
+  }
   __device__ int col() const { return thread % 4 * 2; }
   __device__ void sync() const { sync_named(1 + number, kWarpgroup); }
 };
-
-/// Where the bytes from `at` on of row `row` are in a swizzled box, up to the next multiple of 16.
-__device__ inline unsigned swizzled(int row, int at) {
-  return unsigned(row * 128 + ((at / 16 ^ row % 8) * 16) + at % 16);
-}
 
 /// The sums of a consumer, by blocks of 64 rows.
 template <class T, class Acc>
@@ -51,7 +58,7 @@ __device__ void undo_scaling(const Problem<Acc>& p, const Consumer& self, Sums<T
   int of_rows[T::kBlocks][2];
 #pragma unroll
   for (int i = 0; i < T::kBlocks * 2; ++i)
-    of_rows[i / 2][i % 2] = scaling_of_row(p, batch, row0 + self.row() + i / 2 * 64 + i % 2 * 8);
+    of_rows[i / 2][i % 2] = scaling_of_row(p, batch, row0 + self.row<T>(i % 2) + i / 2 * 64);
 #pragma unroll
   for (int j = 0; j < T::kCols / 8; ++j)
 #pragma unroll
@@ -69,36 +76,48 @@ __device__ void undo_scaling(const Problem<Acc>& p, const Consumer& self, Sums<T
 __device__ inline float real(float sum) { return sum; }
 __device__ inline float real(std::uint32_t sum) { return float(std::int32_t(sum)); }
 
-/// The number of the bias that element (row, col) of C is given; 0 outside of C.
-template <class Out, class Acc>
-__device__ float bias_of(const Problem<Acc>& p, std::int64_t row, std::int64_t col) {
-  const bool by_row = p.finish.per == BiasPer::Row;
-  const std::int64_t i = by_row ? row : col;
-  return i < (by_row ? p.m : p.n) ? bias_at<Out>(p.finish, i) : 0;
+/// Rows and columns of what is computed: C or, turned, C^T.
+template <class T, class Acc>
+__device__ std::int64_t rows_of(const Problem<Acc>& p) {
+  return T::kTurned ? p.n : p.m;
+}
+template <class T, class Acc>
+__device__ std::int64_t cols_of(const Problem<Acc>& p) {
+  return T::kTurned ? p.m : p.n;
 }
 
-/// The epilogue of the sums that a thread has of a box whose first element is (row, col): pairs of
-/// neighbours, by turns of one row and of that 8 below it.
-template <class Out, int kSums, class Acc>
-__device__ void finish_box(const Problem<Acc>& p, const Acc* sums, float (&x)[kSums],
-                           std::int64_t row, std::int64_t col) {
+/// The epilogue of the sums that a thread has of a box from (row0, col0) on: pairs of neighbours in
+/// a row, by turns of one row and of the other.
+template <class T, class Out, int kSums, class Acc>
+__device__ void finish_box(const Problem<Acc>& p, const Consumer& self, const Acc* sums,
+                           float (&x)[kSums], std::int64_t row0, std::int64_t col0) {
   const Finish<float>& f = p.finish;
+  // The bias from `first` of `count` on; 0 outside of C.
+  const auto bias_from = [&](std::int64_t first, std::int64_t count) {
+    const int left = int(min(count - first, std::int64_t(T::kCols)));
+    return [from = static_cast<const Out*>(f.bias) + first, left](int i) {
+      return i < left ? float(widen(from[i])) : 0;
+    };
+  };
+  if (f.per == (T::kTurned ? BiasPer::Column : BiasPer::Row)) {
+    const int upper = self.row<T>(0), lower = self.row<T>(1);
+    const auto bias = bias_from(row0, rows_of<T>(p));
+    const float of_rows[] = {bias(upper), bias(lower)};
 #pragma unroll
-  for (int e = 0; e < kSums; ++e) x[e] = p.real_alpha * real(sums[e]);
-  if (f.per == BiasPer::Row) {
-    const float upper = bias_of<Out>(p, row, col), lower = bias_of<Out>(p, row + 8, col);
+    for (int e = 0; e < kSums; ++e) x[e] = p.real_alpha * real(sums[e]) + of_rows[e / 2 % 2];
+  } else if (f.per != BiasPer::None) {
+    const auto bias = bias_from(col0 + self.col(), cols_of<T>(p));
 #pragma unroll
-    for (int e = 0; e < kSums; ++e) x[e] += e / 2 % 2 ? lower : upper;
-  } else if (f.per == BiasPer::Column) {
+    for (int e = 0; e < kSums; e += 4)
 #pragma unroll
-    for (int e = 0; e < kSums; e += 4) {
-      const float first = bias_of<Out>(p, row, col + e * 2);
-      const float second = bias_of<Out>(p, row, col + e * 2 + 1);
-      x[e] += first;
-      x[e + 1] += second;
-      x[e + 2] += first;
-      x[e + 3] += second;
-    }
+      for (int c = 0; c < 2; ++c) {
+        const float of_col = bias(e * 2 + c);
+        x[e + c] = p.real_alpha * real(sums[e + c]) + of_col;
+        x[e + c + 2] = p.real_alpha * real(sums[e + c + 2]) + of_col;
+      }
+  } else {
+#pragma unroll
+    for (int e = 0; e < kSums; ++e) x[e] = p.real_alpha * real(sums[e]);
   }
   if (f.activation == Activation::Relu) {
 #pragma unroll
@@ -142,13 +161,38 @@ __device__ void residues_of(const Acc* sums, unsigned (&words)[kSums / 4], int b
   }
 }
 
-/// The sums, from (row0, col0) of matrix `batch` of C on, go to C as boxes. beta is 0.
+/// A thread's sums of 64 rows and a box's columns of 4 bytes go to shared memory: as a box of those
+/// rows or, turned, of those columns as the rows of two squares.
+template <class T, int kSums, class Out>
+__device__ void store_sums(unsigned to, const Consumer& self, const Out* sums) {
+  const auto pair = [&](int first, int second) {
+    return uint2{reinterpret_cast<const unsigned&>(sums[first]),
+                 reinterpret_cast<const unsigned&>(sums[second])};
+  };
+  const int row = self.row<T>(0);
+#pragma unroll
+  for (int e = 0; e < kSums; e += 4) {
+    const int col = e * 2 + self.col();
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      if constexpr (T::kTurned)
+        store_shared(
+            to + unsigned(row / kSquare * kSquareBytes) + swizzled(col + i, row % kSquare * 4),
+            pair(e + i, e + 2 + i));
+      else
+        store_shared(to + swizzled(self.row<T>(i), col * 4), pair(e + i * 2, e + i * 2 + 1));
+    }
+  }
+}
+
+/// The sums, from (row0, col0) of matrix `batch` of C, or C^T, on, go to C as boxes. beta is 0.
 template <class T, class Out, bool kFinish, class Acc>
 __device__ void write_boxes(const Problem<Acc>& p, const Consumer& self, const Sums<T, Acc>& d,
                             std::int64_t row0, std::int64_t col0, int batch) {
   constexpr int kBoxCols = 128 / int(sizeof(Out)), kSums = kBoxCols / 2;
   constexpr int kAcross = T::kCols / kBoxCols;
   constexpr int kBoxes = std::min(T::kBoxes, T::kBlocks * kAcross);  // a tile begins with the first
+  constexpr int kCopies = T::kTurned ? 2 : 1;                        // of a box
 #pragma unroll
   for (int box = 0; box < T::kBlocks * kAcross; ++box) {
     const int i = box / kAcross, j = box % kAcross;
@@ -160,15 +204,14 @@ __device__ void write_boxes(const Problem<Acc>& p, const Consumer& self, const S
       residues_of<kSums>(&d[i][j * kSums], words, batch);
     } else if constexpr (kFinish) {
       float x[kSums];
-      finish_box<Out>(p, &d[i][j * kSums], x, row0 + i * 64 + self.row(),
-                      col0 + j * kBoxCols + self.col());
+      finish_box<T, Out>(p, self, &d[i][j * kSums], x, row0 + i * 64, col0 + j * kBoxCols);
 #pragma unroll
       for (int e = 0; e < kSums; ++e) out[e] = narrow<Out>(x[e]);
     } else {
 #pragma unroll
       for (int e = 0; e < kSums; ++e) out[e] = narrow<Out>(p.alpha * d[i][j * kSums + e]);
     }
-    if (self.thread == 0) wait_stores_read<kBoxes - 1>();  // the one from this box among them
+    if (self.thread == 0) wait_stores_read<(kBoxes - 1) * kCopies>();  // from this box none
     self.sync();
     if constexpr (sizeof(Out) <= 2) {
       // A lane's share of four 8x8 matrices of 16 bits: 16 rows, 32 bytes of each.
@@ -178,15 +221,18 @@ __device__ void write_boxes(const Problem<Acc>& p, const Consumer& self, const S
         store_matrices(to + swizzled(row, g * 32 + lane / 16 * 16), words[g * 4], words[g * 4 + 1],
                        words[g * 4 + 2], words[g * 4 + 3]);
     } else {
-#pragma unroll
-      for (int e = 0; e < kSums; e += 2)
-        store_shared(to + swizzled(self.row() + e / 2 % 2 * 8, (e / 4 * 8 + self.col()) * 4),
-                     reinterpret_cast<const uint2&>(out[e]));
+      store_sums<T, kSums>(to, self, out);
     }
     fence_shared_for_copies();
     self.sync();
-    if (self.thread == 0)
-      store_box(to, p.map_c, int(col0) + j * kBoxCols, int(row0) + i * 64, batch);
+    if (self.thread == 0) {
+      const int row = int(row0) + i * 64, col = int(col0) + j * kBoxCols;
+      if constexpr (T::kTurned)
+        for (int half = 0; half < 2; ++half)
+          store_box(to + unsigned(half * kSquareBytes), p.map_c, row + half * kSquare, col, batch);
+      else
+        store_box(to, p.map_c, col, row, batch);
+    }
   }
 }
 
@@ -206,23 +252,31 @@ template <class T, bool kPairs, class Out, bool kFinish, class Acc>
 __device__ void write_elements(const Problem<Acc>& p, const Consumer& self, Sums<T, Acc>& d,
                                std::int64_t row0, std::int64_t col0, int batch) {
   constexpr int kPassCols = 64, kSums = kPassCols / 2, kAcross = T::kCols / kPassCols;
-  static_assert(!kPairs || sizeof(Out) == 2);
+  static_assert(!kPairs || (sizeof(Out) == 2 && !T::kTurned));
   constexpr int kRows = 16, kAtOnce = kPairs ? 16 : 8;  // of a warp
   using Half = std::conditional_t<sizeof(Out) == 2, std::uint16_t, std::uint32_t>;
   using Word = std::uint32_t;
   const int lane = self.thread % 32, warp_row = self.thread / 32 * kRows;
   const int lane_col = kPairs ? lane * 2 : lane, apart = kPairs ? 1 : 32;
   auto& flat = reinterpret_cast<Acc(&)[T::kBlocks * T::kCols / 2]>(d);
+  // A warp reads what it has written or, where rows are spread, what all have.
+  const auto sync = [&] {
+    if constexpr (T::kByRegisters)
+      self.sync();
+    else
+      __syncwarp();
+  };
 #pragma unroll 1
   for (int pass = 0; pass < T::kBlocks * kAcross; ++pass) {
 #pragma unroll
-    for (int e = 0; e < kSums; e += 2)
-      store_shared(self.out + unsigned(e / 16 * kBoxBytes) +
-                       swizzled(self.row() + e / 2 % 2 * 8, (e % 16 / 4 * 8 + self.col()) * 4),
-                   reinterpret_cast<const uint2&>(flat[e]));
-    __syncwarp();
-    const std::int64_t row = row0 + pass / kAcross * 64 + warp_row;
-    const std::int64_t col = col0 + pass % kAcross * kPassCols + lane_col;
+    for (int half = 0; half < 2; ++half)
+      store_sums<T, kSums / 2>(self.out + unsigned(half * kBoxBytes), self,
+                               &flat[half * (kSums / 2)]);
+    sync();
+    const std::int64_t from_row = row0 + pass / kAcross * 64;
+    const std::int64_t from_col = col0 + pass % kAcross * kPassCols;
+    const std::int64_t row = (T::kTurned ? from_col : from_row) + warp_row;
+    const std::int64_t col = (T::kTurned ? from_row : from_col) + lane_col;
     const int rows = int(min(p.m - row, std::int64_t(kRows)));
     const bool first = col < p.n, second = col + apart < p.n;
     Out* c = static_cast<Out*>(p.C.at(batch)) + row * p.ldc + col;
@@ -242,15 +296,18 @@ __device__ void write_elements(const Problem<Acc>& p, const Consumer& self, Sums
       }
 #pragma unroll
       for (int r = 0; r < kAtOnce; ++r) {
-        // The columns are in one box after another, 32 in each.
+        // The columns are in one box after another, 32 in each, or in squares.
         const int box_row = warp_row + r0 + r;
+        const unsigned box =
+            self.out + unsigned(T::kTurned ? warp_row / kSquare * kSquareBytes : 0);
+        constexpr unsigned kNextBox = T::kTurned ? kSquareBytes : kBoxBytes;
         Pair<Acc> sums;
         if constexpr (kPairs) {
-          sums = load_shared<Pair<Acc>>(self.out + unsigned(lane / 16 * kBoxBytes) +
+          sums = load_shared<Pair<Acc>>(box + unsigned(lane / 16) * kNextBox +
                                         swizzled(box_row, lane % 16 * 8));
         } else {
-          sums.of[0] = load_shared<Acc>(self.out + swizzled(box_row, lane * 4));
-          sums.of[1] = load_shared<Acc>(self.out + kBoxBytes + swizzled(box_row, lane * 4));
+          sums.of[0] = load_shared<Acc>(box + swizzled(box_row, lane * 4));
+          sums.of[1] = load_shared<Acc>(box + kNextBox + swizzled(box_row, lane * 4));
         }
         Out* const at = c + r * p.ldc;
         const bool inside = r0 + r < rows;
@@ -271,7 +328,7 @@ __device__ void write_elements(const Problem<Acc>& p, const Consumer& self, Sums
         }
       }
     }
-    __syncwarp();
+    sync();
 #pragma unroll
     for (int e = 0; e + kSums < T::kBlocks * T::kCols / 2; ++e) flat[e] = flat[e + kSums];
   }
@@ -280,8 +337,9 @@ __device__ void write_elements(const Problem<Acc>& p, const Consumer& self, Sums
 template <class T, class Out, bool kFinish, class Acc>
 __device__ void write(const Problem<Acc>& p, const Consumer& self, Sums<T, Acc>& d,
                       std::int64_t row0, std::int64_t col0, int batch) {
-  const std::int64_t left = p.n - col0;
-  if (p.way == Way::Boxes && !p.read_c && (left >= T::kCols || left * sizeof(Out) % 16 == 0))
+  const std::int64_t left = p.n - (T::kTurned ? row0 : col0);  // of C's columns
+  constexpr int kWidth = T::kTurned ? T::kRowsEach : T::kCols;
+  if (p.way == Way::Boxes && !p.read_c && (left >= kWidth || left * sizeof(Out) % 16 == 0))
     return write_boxes<T, Out, kFinish>(p, self, d, row0, col0, batch);
   if (p.way == Way::Boxes) {  // in which other tiles may have gone
     if (self.thread == 0) wait_stores_read<0>();
@@ -343,7 +401,7 @@ __device__ void finish(const Problem<Acc>& p, const Consumer& self, const Schedu
   const std::int64_t row0 =
       (std::int64_t(item.row) * p.schedule.cluster + rank) * T::kRows + share * T::kRowsEach;
   const std::int64_t col0 = std::int64_t(item.col) * T::kCols;
-  if (row0 >= p.m) return;
+  if (row0 >= rows_of<T>(p)) return;
   if constexpr (kScaled<In>) undo_scaling<T>(p, self, d, row0, col0, item.batch);
   with_output<In>(p, [&]<class Out, bool kFinish>() {
     if constexpr (std::is_same_v<In, Residues>)
@@ -379,23 +437,25 @@ __global__ void __launch_bounds__(256) add_slices(const __grid_constant__ Proble
   const Schedule::Item item = s[s.whole + cluster * s.slices];
   const int thread = four % kWarpgroup, j = four / kWarpgroup % (T::kCols / 8);
   const int block = four / kWarpgroup / (T::kCols / 8);  // of 64 rows
-  const std::int64_t row0 = (std::int64_t(item.row) * s.cluster + rank) * T::kRows + block * 64 +
-                            thread / 32 * 16 + thread % 32 / 4;
+  const std::int64_t row0 = (std::int64_t(item.row) * s.cluster + rank) * T::kRows + block * 64;
   const std::int64_t col = std::int64_t(item.col) * T::kCols + j * 8 + thread % 4 * 2;
-  const int inside = int(min(p.n - col, std::int64_t(2)));
+  const int inside = int(min(cols_of<T>(p) - col, std::int64_t(2)));
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const std::int64_t row = row0 + 8 * half;
-    if (row >= p.m || inside <= 0) continue;
+    const std::int64_t row = row0 + row_of<T>(thread, half);
+    if (row >= rows_of<T>(p) || inside <= 0) continue;
     if constexpr (kScaled<In>)
 #pragma unroll
       for (int e = 0; e < 2; ++e)
         sum.of[half * 2 + e] =
             times_power_of_2(sum.of[half * 2 + e], -scaling_of_row(p, item.batch, row) -
                                                        scaling_of_col(p, item.batch, col + e));
-    Out* const c = static_cast<Out*>(p.C.at(item.batch)) + row * p.ldc + col;
-    put<kFinish>(p, sum.of[half * 2], c, row, col);
-    if (inside > 1) put<kFinish>(p, sum.of[half * 2 + 1], c + 1, row, col + 1);
+    const std::int64_t i = T::kTurned ? col : row, j = T::kTurned ? row : col;
+    constexpr int kDown = T::kTurned ? 1 : 0, kOn = 1 - kDown;  // to the other one
+    Out* const c = static_cast<Out*>(p.C.at(item.batch)) + i * p.ldc + j;
+    put<kFinish>(p, sum.of[half * 2], c, i, j);
+    if (inside > 1)
+      put<kFinish>(p, sum.of[half * 2 + 1], c + kDown * p.ldc + kOn, i + kDown, j + kOn);
   }
 }
 

@@ -70,6 +70,14 @@ void launch_engine(const Problem<Sum<In>>& p, const CudaQueue& queue) {
   launch_engine_kernel(queue, kernel,
                        std::min(p.schedule.items, units / p.schedule.cluster) * p.schedule.cluster,
                        kThreads, p.schedule.cluster, T::kShared, p, !queue.capturing());
+  if constexpr (kCuts<In>) {
+    const Schedule& s = p.schedule;
+    if (s.items == s.whole) return;
+    const unsigned sums = (s.items - s.whole) / s.slices * s.cluster * (kFours<T> / 256);
+    with_output<In>(p, [&]<class Out, bool kFinish>() {
+      launch_engine_kernel(queue, add_slices<T, In, Out, kFinish>, sums, 256, 1, 0, p, true);
+    });
+  }
 }
 
 template <class T, class In>
@@ -91,16 +99,15 @@ void run_tile(Problem<Sum<In>>& p, const Source& a, const Source& b, const CudaQ
       launch_engine<T, In, false, true>(p, queue);
     else
       launch_engine<T, In, false, false>(p, queue);
+  } else if constexpr (std::is_same_v<In, Tf32>) {
+    if (a.along_k)
+      launch_engine<T, In, true, true>(p, queue);
+    else if (p.turned)
+      launch_engine<ByRegisters<T, true>, In, false, true>(p, queue);
+    else
+      launch_engine<ByRegisters<T, false>, In, false, true>(p, queue);
   } else {
     launch_engine<T, In, true, true>(p, queue);
-  }
-  if constexpr (kCuts<In>) {
-    const Schedule& s = p.schedule;
-    if (s.items == s.whole) return;
-    const unsigned blocks = (s.items - s.whole) / s.slices * s.cluster * (kFours<T> / 256);
-    with_output<In>(p, [&]<class Out, bool kFinish>() {
-      launch_engine_kernel(queue, add_slices<T, In, Out, kFinish>, blocks, 256, 1, 0, p, true);
-    });
   }
 }
 
@@ -120,7 +127,8 @@ void run_engine(int tile, Problem<Sum<In>> p, const Source& a, const Source& b,
   } else {
     constexpr Run kRun[] = {run_tile<Large, In>, run_tile<Wide, In>, run_tile<Medium, In>,
                             run_tile<Small, In>};
-    static_assert(std::size(kRun) == std::size(kTiles));
+    static_assert(std::size(kRun) == std::size(kTiles) &&
+                  std::size(kRun) == std::size(kRegisterTiles));
     kRun[tile](p, a, b, queue);
   }
 }
