@@ -239,6 +239,21 @@ TEST_P(Gpu, MatricesPast2To31Elements) {
   queue->deallocate(B);
 }
 
+// Which have tiles of their own. The last shape's rows of 16-byte elements are 128 KiB apart.
+TEST_P(Gpu, TransposesBeyondTheCache) {
+  constexpr std::int64_t kBytes = 66 << 20;
+  for (const Types& types : types_of(op_name<TransposeArgs>))
+    for (const auto& [n, offset] : {std::pair{4099, 1}, {4096, 0}, {8192, 0}}) {
+      const std::int64_t m = kBytes / size_of(types.in) / n / 16 * 16 + 3 * offset;
+      Context context(GetParam());
+      const Result result =
+          run_case(cases::TransposeCase{.type = types.in, .m = m, .n = n, .offset = offset},
+                   context, queue.get());
+      EXPECT_TRUE(result.fate == Fate::Ran || result.status == Status::NotSupported)
+          << name_of(types.in) << " " << m << "x" << n << ": " << result.text;
+    }
+}
+
 // Published values of the field's products, and of a code's parity, by every kernel.
 TEST_P(Gpu, Gf256Vectors) {
   std::vector<std::uint8_t> all(256);

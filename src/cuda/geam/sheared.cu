@@ -1,5 +1,5 @@
 // Memory-bound: a sum with a transposed operand whose rows start anywhere, by the transpose's tiles
-// that start at a sector of each row of C.
+// that start at a sector of each row of C. A transposed operand alone is a transpose that scales.
 #include "cuda/geam/turned.cuh"
 #include "cuda/kernels.hpp"
 #include "cuda/transpose/selection.cuh"
@@ -17,8 +17,16 @@ const char* declines(const GeamArgs& args, const DeviceInfo&) {
 void run(const GeamArgs& args, Queue& base) {
   const auto& queue = static_cast<const CudaQueue&>(base);
   with_geam_type(args.type, [&]<class T>() {
-    with_turned_sum<T>(args, queue, [&](const auto& problem) {
-      turn::run_tiles<typename transpose::TilesOf<int(sizeof(T))>::ShearedSum>(problem, queue);
+    using Tiles = transpose::TilesOf<int(sizeof(T))>;
+    with_turned_sum<T>(args, queue, [&]<Turned kTurned>(const TurnedSum<T, kTurned>& problem) {
+      using Large = typename Tiles::LargeSheared;
+      using Sheared = typename Tiles::Sheared;
+      if constexpr (kTurned != Turned::Only)
+        turn::run_tiles<typename Tiles::ShearedSum>(problem, queue);
+      else if (transpose::is_large<Large, Sheared>(problem.m, problem.n))
+        turn::run_tiles<Large>(problem, queue);
+      else
+        turn::run_tiles<Sheared>(problem, queue);
     });
   });
 }

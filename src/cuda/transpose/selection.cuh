@@ -30,55 +30,71 @@ constexpr std::int64_t kThinElements = 128, kThinBytes = 512, kThinRatio = 8;
 /// Matrices above this do not fit the device's last cache.
 constexpr std::int64_t kCachedBytes = 64 << 20;
 
+/// Whether a matrix gets the tiles for those, which a narrow one would not fill.
+template <class Large, class Other>
+bool is_large(std::int64_t m, std::int64_t n) {
+  return m * n > kCachedBytes / Large::kSize && !turn::prefers_second<Large, Other>(m, n);
+}
+
 /// Tiles by size of element. Small: Vector for matrices that would fill little of the last of
-/// those. Large: Sheared for matrices beyond the cache. Sum, ShearedSum: those of a geam.
+/// those. LargeVector, LargeSheared: for matrices beyond the cache. Sum, ShearedSum: those of a
+/// geam that adds.
 template <int S>
 struct TilesOf;
 template <>
 struct TilesOf<1> {
   using Vector = turn::VectorTile<1, 128, 256, 128>;
-  using Sum = Vector;
+  using LargeVector = Vector;
   using Small = turn::VectorTile<1, 128, 128, 64>;
-  using Sheared = turn::ShearedTile<1, 256, 128, 512, 16, 3>;
-  using Large = turn::ShearedTile<1, 256, 256, 1024, 16, 2>;
-  using ShearedSum = Sheared;
+  using Sheared = turn::FetchedTile<1, 256, 8, 512, 3, 1>;
+  using LargeSheared = turn::FetchedTile<1, 256, 16, 512, 2, 2>;
 };
 template <>
 struct TilesOf<2> {
   using Vector = turn::VectorTile<2, 64, 128, 128>;
+  using LargeVector = turn::VectorTile<2, 128, 128, 256>;
   using Sum = Vector;
   using Small = turn::VectorTile<2, 64, 64, 64>;
-  using Sheared = turn::ShearedTile<2, 256, 64, 256, 16, 5>;
-  using Large = turn::ShearedTile<2, 256, 128, 512, 16, 4>;
+  using Sheared = turn::FetchedTile<2, 256, 16, 512, 3, 2>;
+  using LargeSheared = turn::FetchedTile<2, 256, 32, 512, 2, 4>;
   using ShearedSum = turn::ShearedTile<2, 256, 64, 256, 16, 4>;
 };
 template <>
 struct TilesOf<4> {
   using Vector = turn::VectorTile<4, 64, 64, 256, 1, 32 << 10>;
+  using LargeVector = Vector;
   using Sum = Vector;
   using Small = turn::VectorTile<4, 32, 32, 64>;
-  using Sheared = turn::ShearedTile<4, 512, 64, 512, 4>;
-  using Large = turn::ShearedTile<4, 512, 128, 512, 4>;
-  using ShearedSum = turn::ShearedTile<4, 256, 64, 512, 4, 4>;
+  using Sheared = turn::ShearedTile<4, 256, 64, 512, 4, 4>;
+  using LargeSheared = turn::FetchedTile<4, 512, 32, 512, 2, 8>;
+  using ShearedSum = Sheared;
 };
 template <>
 struct TilesOf<8> {
   using Vector = turn::VectorTile<8, 64, 32, 128, 1, 32 << 10>;
+  using LargeVector = Vector;
   using Sum = Vector;
   using Small = turn::VectorTile<8, 16, 16, 64>;
   using Sheared = turn::ShearedTile<8, 512, 64, 512, 8>;
-  using Large = Sheared;
+  using LargeSheared = Sheared;
   using ShearedSum = turn::ShearedTile<8, 512, 32, 256, 8>;
 };
 template <>
 struct TilesOf<16> {
-  using Vector = turn::VectorTile<16, 32, 32, 256, 32>;
+  using Vector = turn::VectorTile<16, 32, 32, 512>;
+  using LargeVector = Vector;
+  using Squares = turn::VectorTile<16, 32, 32, 512, 32>;  ///< where rows_collide()
   using Sum = turn::VectorTile<16, 32, 32, 256>;
   using Small = turn::VectorTile<16, 16, 16, 64>;
   using Sheared = turn::ShearedTile<16, 512, 32, 256, 16>;
-  using Large = Sheared;
+  using LargeSheared = Sheared;
   using ShearedSum = Sheared;
 };
+
+/// Whether the tiles of a column, read all at a time, meet in few banks of the memory: their rows
+/// are multiples of this many bytes apart.
+constexpr std::int64_t kCollision = 128 << 10;
+constexpr bool rows_collide(std::int64_t ld, int size) { return ld * size % kCollision == 0; }
 
 /// Bytes of a tile of the thin kernel and its threads, by elements of the shorter side.
 struct ThinTile {

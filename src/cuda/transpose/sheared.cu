@@ -25,10 +25,11 @@ void run(const TransposeArgs& args, Queue& base) {
 void run_sheared(const TransposeProblem& p, int size, const CudaQueue& queue) {
   using namespace sheared_file;
   with_size(size, [&]<int S>() {
-    if (p.m * p.n > kCachedBytes / S)
-      turn::run_tiles<typename TilesOf<S>::Large>(Moves<S>{p}, queue);
+    using Tiles = TilesOf<S>;
+    if (is_large<typename Tiles::LargeSheared, typename Tiles::Sheared>(p.m, p.n))
+      turn::run_tiles<typename Tiles::LargeSheared>(Moves<S>{p}, queue);
     else
-      turn::run_tiles<typename TilesOf<S>::Sheared>(Moves<S>{p}, queue);
+      turn::run_tiles<typename Tiles::Sheared>(Moves<S>{p}, queue);
   });
 }
 

@@ -351,7 +351,7 @@ struct VectorOf<16> : std::type_identity<uint4> {};
 /// belongs to the tile before as far as the row is not shifted. Small elements are put
 /// together to vectors of the two aligned ones that hold them on both ways, and turned in squares
 /// of words; shared memory holds word q of row j at q ^ (j's group), so that all banks serve both
-/// directions. Threads write kPiece bytes at once. kBlocks of them at least are to fit a
+/// directions. Threads write kPiece bytes at once. kBlocks tiles at least are to fit a
 /// multiprocessor: 0 leaves the number of registers to the compiler.
 template <int S, int kWindow, int kCols_, int kThreads_, int kPiece, int kBlocks_ = 0>
 struct ShearedTile {
@@ -374,22 +374,38 @@ struct ShearedTile {
   static constexpr int kInPiece = kPiece / S, kPieces = kRows / kInPiece;
   static constexpr int kLanes = kPieces <= 16 ? 16 : 32;
   static constexpr int kLines = kThreads / kLanes;
-  static constexpr int kTurns = kCols / kLines, kInTurn = (kPieces + kLanes - 1) / kLanes;
-  static_assert(kThreads % kAcross == 0 && kUnits % kStep == 0 && kUnits >= kBanks);
-  static_assert(S < 4 ? kAcross >= 8 && kStep % 4 == 0 : kAcross >= kBanks);
-  static_assert(kCols % kLines == 0 && kRows % kInPiece == 0);
+  static constexpr int kTurns = (kCols + kLines - 1) / kLines;
+  static constexpr int kInTurn = (kPieces + kLanes - 1) / kLanes;
+  static constexpr bool kJoins = kPiece > S;  // a piece is put together of several elements
+  static_assert(kUnits % kBanks == 0 && kRows % kInPiece == 0);
 
   __device__ static unsigned at(unsigned j, unsigned q) {
-    return j * kUnits + (q ^ ((S < 4 ? j / kWide * 4 : j) & (kBanks - 1)));
+    return j * kUnits + (q ^ ((kJoins ? j / (16 / S) * 4 : j) & (kBanks - 1)));
   }
   __device__ static bool is_whole(std::int64_t m, std::int64_t n, std::int64_t i0,
                                   std::int64_t j0) {
     return i0 > kExtra && i0 + kRows + kWide <= m && j0 + kCols <= n;
   }
 
+  /// Turns the vectors at column c (counted in them) of the rows of unit q.
+  __device__ static void put(Unit* shared, const uint4 (&v)[kPack], unsigned c, unsigned q) {
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      Unit square[kPack];
+#pragma unroll
+      for (int e = 0; e < kPack; ++e)
+        square[e] = w == 0 ? v[e].x : w == 1 ? v[e].y : w == 2 ? v[e].z : v[e].w;
+      turn_words<S>(square);
+#pragma unroll
+      for (int e = 0; e < kPack; ++e) shared[at(c * (16 / S) + w * kPack + e, q)] = square[e];
+    }
+  }
+
   template <bool kWhole, class Source>
   __device__ static void load(Unit* shared, const Source& source, std::int64_t m, std::int64_t n,
                               std::int64_t i0, std::int64_t j0) {
+    static_assert(kThreads % kAcross == 0 && kUnits % kStep == 0);
+    static_assert(S < 4 ? kAcross >= 8 && kStep % 4 == 0 : kAcross >= kBanks);
     const unsigned c = threadIdx.x % kAcross, q0 = threadIdx.x / kAcross;
     const std::int64_t j = j0 + c * kWide;
     std::int64_t i = i0 - kExtra + q0 * kPack;
@@ -414,21 +430,7 @@ struct ShearedTile {
         i += kStep * kPack;
       }
 #pragma unroll
-      for (int k = 0; k < kEach; ++k) {
-#pragma unroll
-        for (int w = 0; w < 4; ++w) {
-          Unit square[kPack];
-#pragma unroll
-          for (int e = 0; e < kPack; ++e) {
-            const uint4& x = v[k][e];
-            square[e] = w == 0 ? x.x : w == 1 ? x.y : w == 2 ? x.z : x.w;
-          }
-          turn_words<S>(square);
-#pragma unroll
-          for (int e = 0; e < kPack; ++e)
-            shared[at(c * kWide + w * kPack + e, q0 + k * kStep)] = square[e];
-        }
-      }
+      for (int k = 0; k < kEach; ++k) put(shared, v[k], c, q0 + k * kStep);
     } else {
       Unit x[kEach];
 #pragma unroll
@@ -453,6 +455,7 @@ struct ShearedTile {
 #pragma unroll
     for (int t = 0; t < kTurns; ++t, to.skip(kLines)) {
       const unsigned row = t * kLines + line;
+      if (kCols % kLines != 0 && row >= kCols) continue;
       if (!kWhole && j0 + row >= n) continue;
       const unsigned shift = to.address() % kSector;
 #pragma unroll
@@ -481,7 +484,7 @@ struct ShearedTile {
   __device__ static Piece piece_at(const Unit* shared, unsigned row, unsigned shift,
                                    unsigned piece) {
     const unsigned start = kExtra * S - shift;
-    if constexpr (S < 4) {
+    if constexpr (kJoins) {
       const auto aligned = [&](unsigned v) {
         return *reinterpret_cast<const Piece*>(shared + at(row, v * (kPiece / kUnit)));
       };
@@ -518,6 +521,90 @@ struct ShearedTile {
               if (i + e >= 0 && i + e < m) place.element(e, from.x[e]);
           }
         });
+  }
+};
+
+/// A sheared tile that fetches each row of A as the kVectors aligned vectors in which its part of
+/// the tile lies, every one by one thread: fewer and fuller accesses than those of elements from
+/// any address. The tile is one vector narrower than what is fetched. Threads have kAhead squares
+/// of vectors on their way, which lie in the first-level cache until they are taken: the tiles of a
+/// multiprocessor must leave it room, as both are parts of one memory.
+template <int S, int kWindow, int kVectors, int kThreads, int kBlocks, int kAhead>
+struct FetchedTile : ShearedTile<S, kWindow, (kVectors - 1) * 16 / S, kThreads, 16, kBlocks> {
+  using Base = ShearedTile<S, kWindow, (kVectors - 1) * 16 / S, kThreads, 16, kBlocks>;
+  using typename Base::Unit;
+  static constexpr int kElements = 16 / S, kPack = Base::kPack;
+  static constexpr int kStep = kThreads / kVectors;  // units between two of a thread
+  static constexpr int kEach = Base::kUnits / kStep;
+  static_assert(S <= 4 && 32 % kVectors == 0 && Base::kUnits % kStep == 0 && kAhead <= kEach);
+
+  /// Inside of the matrix by so much that all vectors are, and those that a sink looks ahead for.
+  __device__ static bool is_whole(std::int64_t m, std::int64_t n, std::int64_t i0,
+                                  std::int64_t j0) {
+    return i0 > Base::kExtra && i0 + Base::kRows + kElements <= m && j0 + Base::kCols <= n;
+  }
+
+  template <bool kWhole, class Source>
+  __device__ static void load(Unit* shared, const Source& source, std::int64_t m, std::int64_t n,
+                              std::int64_t i0, std::int64_t j0) {
+    const unsigned c = threadIdx.x % kVectors, q0 = threadIdx.x / kVectors;
+    const std::int64_t i = i0 - Base::kExtra + q0 * kPack;
+    const int width = kWhole ? Base::kCols : int(min(n - j0, std::int64_t(Base::kCols)));
+    const Raw<S>* const from = source.a + i * source.ld + j0;
+    const Raw<S>* const end = source.a + (m - 1) * source.ld + n;
+    // Elements of a row's first vector that lie before the tile.
+    const auto before = [](const Raw<S>* row) {
+      return int(reinterpret_cast<std::uintptr_t>(row) % 16) / S;
+    };
+    uint4 v[kAhead][kPack];
+    const auto fetch = [&](int k) {
+#pragma unroll
+      for (int e = 0; e < kPack; ++e) {
+        const int down = k * kStep * kPack + e;
+        const Raw<S>* const row = from + down * source.ld;
+        const Raw<S>* const place = row - before(row) + c * kElements;
+        uint4& x = v[k % kAhead][e];
+        x = uint4{};
+        if (int(c) * kElements >= before(row) + width) continue;
+        if constexpr (kWhole)
+          x = *reinterpret_cast<const uint4*>(place);
+        else if (i + down >= 0 && i + down < m)
+          x = vector_between(place, source.a, end);
+      }
+    };
+    const auto put = [&](int k) {
+#pragma unroll
+      for (int e = 0; e < kPack; ++e) {
+        uint4& x = v[k % kAhead][e];
+        const uint4 next = {
+            __shfl_down_sync(~0u, x.x, 1, kVectors), __shfl_down_sync(~0u, x.y, 1, kVectors),
+            __shfl_down_sync(~0u, x.z, 1, kVectors), __shfl_down_sync(~0u, x.w, 1, kVectors)};
+        x = shifted(x, next, before(from + (k * kStep * kPack + e) * source.ld) * S);
+      }
+      if (c < kVectors - 1) Base::put(shared, v[k % kAhead], c, q0 + k * kStep);
+    };
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) fetch(k);
+#pragma unroll
+    for (int k = 0; k < kEach; ++k) {
+      put(k);
+      if (k + kAhead < kEach) fetch(k + kAhead);
+    }
+  }
+
+  /// An aligned vector, of which only the elements from `begin` to `end` are read.
+  __device__ static uint4 vector_between(const Raw<S>* place, const Raw<S>* begin,
+                                         const Raw<S>* end) {
+    if (place >= begin && place + kElements <= end) return *reinterpret_cast<const uint4*>(place);
+    uint4 v = {};
+#pragma unroll 1
+    for (int e = 0; e < kElements; ++e, ++place) {  // moved in from the end: no index at run time
+      const std::uint32_t x = place >= begin && place < end ? *place : 0;
+      v = S == 4 ? make_uint4(v.y, v.z, v.w, x)
+                 : make_uint4(shifted(v.x, v.y, S), shifted(v.y, v.z, S), shifted(v.z, v.w, S),
+                              shifted(v.w, x, S));
+    }
+    return v;
   }
 };
 

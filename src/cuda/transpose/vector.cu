@@ -26,12 +26,16 @@ void run(const TransposeArgs& args, Queue& base) {
 void run_vector(const TransposeProblem& p, int size, const CudaQueue& queue) {
   using namespace vector_file;
   with_size(size, [&]<int S>() {
-    using Vector = typename TilesOf<S>::Vector;
-    using Small = typename TilesOf<S>::Small;
-    if (turn::prefers_second<Vector, Small>(p.m, p.n))
-      turn::run_tiles<Small>(Moves<S>{p}, queue);
+    using Tiles = TilesOf<S>;
+    const Moves<S> moves = {p};
+    if (turn::prefers_second<typename Tiles::Vector, typename Tiles::Small>(p.m, p.n))
+      return turn::run_tiles<typename Tiles::Small>(moves, queue);
+    if constexpr (S == 16)
+      if (rows_collide(p.lda, S)) return turn::run_tiles<typename Tiles::Squares>(moves, queue);
+    if (is_large<typename Tiles::LargeVector, typename Tiles::Vector>(p.m, p.n))
+      turn::run_tiles<typename Tiles::LargeVector>(moves, queue);
     else
-      turn::run_tiles<Vector>(Moves<S>{p}, queue);
+      turn::run_tiles<typename Tiles::Vector>(moves, queue);
   });
 }
 
