@@ -288,6 +288,23 @@ TEST_F(Stage, MixedPointersAreRefusedByName) {
   call(context, true, true, true);  // still usable
 }
 
+// In a process of its own: the device must come after the first call.
+TEST(Later, MemoryOfADeviceThatComesLaterIsRefused) {
+  Context context("openmp");
+  std::vector<float> host(48, 1);
+  const auto call = [&](const float* A) {
+    gemm(context, Layout::RowMajor, Op::NoTrans, Op::NoTrans, 4, 4, 4, 1, A, 4, host.data() + 16, 4,
+         0, host.data() + 32, 4);
+  };
+  call(host.data());
+  EXPECT_EQ(host[32], 4);
+  const auto queue = fake_backend().make_queue({});
+  auto* const device = static_cast<float*>(queue->allocate(16 * sizeof(float)));
+  expect_throws(Status::WrongMemory, {"A is in", "fake"}, [&] { call(device); });
+  call(host.data());
+  queue->deallocate(device);
+}
+
 TEST_F(Stage, PointersOfABatchAreCheckedOneByOne) {
   Context context("fake");
   const auto queue = fake_backend().make_queue({});

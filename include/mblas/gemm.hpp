@@ -63,25 +63,28 @@ constexpr Scalar widen(S s) {
 
 template <class TA, class TC>
 GemmArgs gemm_args(Op transA, Op transB, std::int64_t m, std::int64_t n, std::int64_t k,
-                   scalar_t<TA, TC> alpha, scalar_t<TA, TC> beta, const GemmOptions& options) {
-  GemmArgs args;
-  args.in = dtype_v<TA>;
-  args.out = dtype_v<TC>;
-  args.compute = options.compute;
-  args.epilogue = options.epilogue;
-  args.tolerance = options.tolerance;
-  if (options.plan) {
-    args.keeper = options.plan->keeper();
-    args.keeps_b = options.plan->operand() == GemmPlan::Operand::B;
-  }
-  args.transA = transA;
-  args.transB = transB;
-  args.m = m;
-  args.n = n;
-  args.k = k;
-  args.alpha = widen(alpha);
-  args.beta = widen(beta);
-  return args;
+                   scalar_t<TA, TC> alpha, const Input& A, const Input& B, scalar_t<TA, TC> beta,
+                   const Output& C, std::int64_t batch, const GemmOptions& options) {
+  return {
+      .in = dtype_v<TA>,
+      .out = dtype_v<TC>,
+      .compute = options.compute,
+      .transA = transA,
+      .transB = transB,
+      .m = m,
+      .n = n,
+      .k = k,
+      .alpha = widen(alpha),
+      .beta = widen(beta),
+      .A = A,
+      .B = B,
+      .C = C,
+      .batch = batch,
+      .tolerance = options.tolerance,
+      .epilogue = options.epilogue,
+      .keeper = options.plan ? options.plan->keeper() : nullptr,
+      .keeps_b = options.plan && options.plan->operand() == GemmPlan::Operand::B,
+  };
 }
 
 template <class R>
@@ -109,10 +112,8 @@ void gemm(Context& context, Layout layout, Op transA, Op transB, std::int64_t m,
           std::int64_t lda, const TA* B, std::int64_t ldb,
           std::type_identity_t<scalar_t<TA, TC>> beta, TC* C, std::int64_t ldc,
           const GemmOptions& options = {}) {
-  GemmArgs args = detail::gemm_args<TA, TC>(transA, transB, m, n, k, alpha, beta, options);
-  args.A = {A, lda};
-  args.B = {B, ldb};
-  args.C = {C, ldc};
+  GemmArgs args = detail::gemm_args<TA, TC>(transA, transB, m, n, k, alpha, {A, lda}, {B, ldb},
+                                            beta, {C, ldc}, 1, options);
   detail::gemm(context, layout, args);
 }
 
@@ -127,11 +128,9 @@ void gemm_strided_batched(Context& context, Layout layout, Op transA, Op transB,
                           std::int64_t strideB, std::type_identity_t<scalar_t<TA, TC>> beta, TC* C,
                           std::int64_t ldc, std::int64_t strideC, std::int64_t batch_count,
                           const GemmOptions& options = {}) {
-  GemmArgs args = detail::gemm_args<TA, TC>(transA, transB, m, n, k, alpha, beta, options);
-  args.A = {A, lda, strideA};
-  args.B = {B, ldb, strideB};
-  args.C = {C, ldc, strideC};
-  args.batch = batch_count;
+  GemmArgs args =
+      detail::gemm_args<TA, TC>(transA, transB, m, n, k, alpha, {A, lda, strideA},
+                                {B, ldb, strideB}, beta, {C, ldc, strideC}, batch_count, options);
   detail::gemm(context, layout, args);
 }
 
@@ -147,14 +146,12 @@ void gemm_batched(Context& context, Layout layout, Op transA, Op transB, std::in
                   scalar_t<detail::pointee_t<RA>, detail::pointee_t<RC>> beta, const RC& C,
                   std::int64_t ldc, const GemmOptions& options = {}) {
   using TA = detail::pointee_t<RA>;
-  GemmArgs args =
-      detail::gemm_args<TA, detail::pointee_t<RC>>(transA, transB, m, n, k, alpha, beta, options);
   detail::check_batch_sizes(context, std::ranges::size(A), std::ranges::size(B),
                             std::ranges::size(C));
-  args.A = {nullptr, lda, 0, detail::erase_pointers(A)};
-  args.B = {nullptr, ldb, 0, detail::erase_pointers(B)};
-  args.C = {nullptr, ldc, 0, detail::erase_pointers(C)};
-  args.batch = std::int64_t(std::ranges::size(A));
+  GemmArgs args = detail::gemm_args<TA, detail::pointee_t<RC>>(
+      transA, transB, m, n, k, alpha, {nullptr, lda, 0, detail::erase_pointers(A)},
+      {nullptr, ldb, 0, detail::erase_pointers(B)}, beta,
+      {nullptr, ldc, 0, detail::erase_pointers(C)}, std::int64_t(std::ranges::size(A)), options);
   detail::gemm(context, layout, args);
 }
 
@@ -186,10 +183,8 @@ void gemm_grouped(Context& context, std::span<const GemmGroup<TA, TC>> groups,
   problems.reserve(groups.size());
   for (const auto& g : groups) {
     GemmArgs args =
-        detail::gemm_args<TA, TC>(g.transA, g.transB, g.m, g.n, g.k, g.alpha, g.beta, options);
-    args.A = {g.A, g.lda};
-    args.B = {g.B, g.ldb};
-    args.C = {g.C, g.ldc};
+        detail::gemm_args<TA, TC>(g.transA, g.transB, g.m, g.n, g.k, g.alpha, {g.A, g.lda},
+                                  {g.B, g.ldb}, g.beta, {g.C, g.ldc}, 1, options);
     args.epilogue = g.epilogue;
     problems.push_back({g.layout, args});
   }

@@ -48,8 +48,7 @@ void resolve_compute(Context::Impl& impl, GemmArgs& args) {
 
 }  // namespace
 
-void gemm(Context& context, Layout layout, GemmArgs& args) {
-  if (run_quick(context.impl(), layout, args)) return;
+void gemm_by_hops(Context& context, Layout layout, GemmArgs& args) {
   remember(context, [&](Context::Impl& impl) {
     begin<GemmArgs>(impl);
     resolve_compute(impl, args);
@@ -91,8 +90,7 @@ void transpose_inplace(Context& context, Layout layout, const TransposeInplaceAr
   call(context, layout, args);
 }
 
-void gf256(Context& context, const Gf256Args& args) {
-  if (run_quick(context.impl(), args)) return;
+void gf256_by_hops(Context& context, const Gf256Args& args) {
   remember(context, [&](Context::Impl& impl) {
     begin<Gf256Args>(impl);
     Gf256Args local = args;

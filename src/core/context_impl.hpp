@@ -61,7 +61,7 @@ struct TuneEntry;
 template <class Args>
 struct ImmediateRow {
   Backend* backend = nullptr;
-  std::string_view kernel;
+  std::string_view name, kernel;       // of the backend and of its row
   bool (*run)(const Args&) = nullptr;  // null: there is none
   bool tuned = false;                  // the tune file has entries of the backend
   bool known = false;
@@ -71,6 +71,7 @@ using ImmediateRows = std::tuple<ImmediateRow<GemmArgs>, ImmediateRow<Gf256Args>
 struct Context::Impl {
   BackendChoice backends;
   ImmediateRows immediate;  // of the first of the backends; forgotten when a setting changes
+  std::uintptr_t host_address = 0;  // of host memory that a call used
   KernelChoice kernels;
   VerifyChoice verify;
   Compute compute = Compute::Default;

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <link.h>
-#include <time.h>
 
 #include <atomic>
 #include <cstdint>
@@ -31,6 +30,8 @@ unsigned long long loaded_count() {
 
 }  // namespace
 
+std::atomic<std::int64_t> no_driver_at{-1};
+
 Locator::Locator() : query_(driver_query()) {}
 
 Locator::Query Locator::driver_query() {
@@ -49,16 +50,10 @@ Locator::Query Locator::driver_query() {
   return nullptr;
 }
 
-bool only_host_memory() {
-  static std::atomic<std::int64_t> looked_at{-1};
-  if (has_device_backends()) return false;
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-  const std::int64_t now = std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
-  if (looked_at.load(std::memory_order_relaxed) == now) return true;
-  if (Locator::driver_query()) return false;
-  looked_at.store(now, std::memory_order_relaxed);
-  return true;
+bool look_for_driver(std::int64_t now) {
+  if (Locator::driver_query()) return true;
+  no_driver_at.store(now, std::memory_order_relaxed);
+  return false;
 }
 
 Place Locator::locate(const void* p) {

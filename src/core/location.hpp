@@ -1,9 +1,13 @@
 // Which side a pointer is on.
 #pragma once
 
+#include <time.h>
+
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
+#include "core/registry.hpp"
 #include "mblas/backend.hpp"
 
 namespace mblas {
@@ -28,7 +32,7 @@ class Locator {
 
  private:
   using Query = int (*)(unsigned count, int* attributes, void** data, std::uintptr_t pointer);
-  friend bool only_host_memory();
+  friend bool look_for_driver(std::int64_t now);
   Query query_;  // null: no driver here
   Place known_;  // of all addresses in an allocation, which begins at start_
   std::uintptr_t start_ = 0;
@@ -36,8 +40,19 @@ class Locator {
   static Query driver_query();
 };
 
+/// When look_for_driver() last found none.
+extern std::atomic<std::int64_t> no_driver_at;
+/// Has this process loaded the CUDA driver?
+bool look_for_driver(std::int64_t now);
+
 /// False where memory of a device may be in use. Looks for the driver at most once a tick of the
 /// system's coarse clock: between loading the driver and the first memory it gives lie many.
-bool only_host_memory();
+inline bool only_host_memory() {
+  if (has_device_backends()) return false;
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+  const std::int64_t now = std::int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+  return no_driver_at.load(std::memory_order_relaxed) == now || !look_for_driver(now);
+}
 
 }  // namespace mblas

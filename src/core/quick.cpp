@@ -1,12 +1,15 @@
 #include "core/quick.hpp"
 
+#include <bit>
 #include <cstdint>
 
-#include "core/finish.hpp"
+#include "core/api.hpp"
+#include "core/context_impl.hpp"
 #include "core/gf256_field.hpp"
 #include "core/location.hpp"
 #include "core/tune.hpp"
 #include "core/validate.hpp"
+#include "mblas/gemm.hpp"
 
 namespace mblas {
 namespace {
@@ -29,6 +32,21 @@ Bytes bytes_of(const void* p, std::int64_t rows, std::int64_t ld, int size) {
 std::uint64_t before(std::int64_t size) { return std::uint64_t(size) - 1; }
 std::uint64_t padding(std::int64_t ld, std::int64_t cols) {
   return std::uint64_t(ld) - std::uint64_t(cols);
+}
+
+std::uint64_t bits(double x) { return std::bit_cast<std::uint64_t>(x); }
+std::uint64_t bits(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
+
+/// Is a call for one product and nothing else, with valid operations? In doubt no. Bits that must
+/// be zero are gathered: to the smallest products every comparison of its own counts.
+bool is_plain(const GemmArgs& g) {
+  const Epilogue& e = g.epilogue;
+  const std::uint64_t more = before(g.batch) | bits(g.A.pointers) | bits(g.B.pointers) |
+                             bits(g.C.pointers) | bits(g.tolerance) | std::uint64_t(e.bias.per) |
+                             std::uint64_t(e.activation) | (bits(e.scale) ^ bits(1.0));
+  const bool is_zero = (bits(g.alpha.re) | bits(g.alpha.im)) << 1 == 0;  // of either sign
+  const bool converts = g.in == DType::i8 && g.out == DType::f32;
+  return more == 0 && !is_zero && !converts && is_op(g.transA) && is_op(g.transB);
 }
 
 /// Are the sizes and operands of a row-major product valid and C apart from A and B? In doubt no.
@@ -84,17 +102,30 @@ template <class Args>
   const auto table = backend->kernels<Args>();
   if (table.empty() || context.verbose != 0 || context.verify.backend ||
       !context.kernels[op_index<Args>()].empty())
-    return {backend, {}, nullptr, false, true};
+    return {backend, {}, {}, nullptr, false, true};
   const bool tuned = context.tuned && context.tuned->mentions(*backend);
-  return {backend, table.front().name, table.front().immediate, tuned, true};
+  return {backend, backend->name(), table.front().name, table.front().immediate, tuned, true};
 }
 
-/// The row that may compute calls at once; null: there is none, or memory of a device is in use.
+/// The row that may compute calls at once; null: there is none.
 template <class Args>
 const ImmediateRow<Args>* ready_row(Context::Impl& context) {
   auto& row = std::get<ImmediateRow<Args>>(context.immediate);
   if (!row.known) row = immediate_of<Args>(context);
-  return row.run && only_host_memory() ? &row : nullptr;
+  return row.run ? &row : nullptr;
+}
+
+/// Are all operands in host memory? In doubt no. The clock that only_host_memory() reads takes a
+/// fifth of a tiny call's time, so operands in the page of one that was found on the host are taken
+/// to be there too: memory changes sides only by being given back and mapped anew.
+bool are_on_host(Context::Impl& context, const GemmArgs& g) {
+  constexpr int page = 21;  // bits of an address within a huge page, which is on one side
+  const auto off = [&](const void* p) { return bits(p) ^ context.host_address; };
+  if ((off(g.A.data) | off(g.B.data) | off(g.C.data)) >> page == 0 && !has_device_backends())
+    return true;
+  if (!only_host_memory()) return false;
+  context.host_address = bits(g.C.data);
+  return true;
 }
 
 /// Has the tune file something for the call?
@@ -112,7 +143,7 @@ bool is_tuned(Context::Impl& context, const ImmediateRow<Args>& row, const Args&
 template <class Args>
 void report(Dispatch& receipt, const ImmediateRow<Args>& row, Compute compute) {
   receipt.operation = op_name<Args>;
-  receipt.backend = row.backend->name();
+  receipt.backend = row.name;
   receipt.kernel = row.kernel;
   receipt.config = {};
   receipt.tuned = false;
@@ -123,22 +154,18 @@ void report(Dispatch& receipt, const ImmediateRow<Args>& row, Compute compute) {
   receipt.declined.clear();
 }
 
-}  // namespace
-
+/// False, with nothing written and `g` as it was: the call takes the long way.
 bool run_quick(Context::Impl& context, Layout layout, GemmArgs& g) {
-  if ((before(g.m) | before(g.n) | before(g.k)) >= kMost) return false;
-  if (g.batch != 1 || g.A.pointers || g.B.pointers || g.C.pointers || needs_finish(g) ||
-      g.tolerance != 0)
+  if ((before(g.m) | before(g.n) | before(g.k)) >= kMost || !is_plain(g)) [[unlikely]]
+    return false;
+  if (layout != Layout::RowMajor && layout != Layout::ColMajor) [[unlikely]]
     return false;
   const Compute compute = g.compute == Compute::Default ? context.compute : g.compute;
-  if (!is_native(compute) || g.alpha == Scalar{} || !is_op(g.transA) || !is_op(g.transB))
-    return false;
-  if (layout != Layout::RowMajor && layout != Layout::ColMajor) return false;
-
   const auto* const row = ready_row<GemmArgs>(context);
-  if (!row) return false;
+  if (!row || !is_native(compute) || !are_on_host(context, g)) [[unlikely]]
+    return false;
   if (layout == Layout::ColMajor) swap_layout(g);
-  if (!is_sound(g) || is_tuned(context, *row, g, compute) || !row->run(g)) {
+  if (!is_sound(g) || is_tuned(context, *row, g, compute) || !row->run(g)) [[unlikely]] {
     if (layout == Layout::ColMajor) swap_layout(g);
     return false;
   }
@@ -150,9 +177,24 @@ bool run_quick(Context::Impl& context, const Gf256Args& g) {
   if ((before(g.m) | before(g.k)) >= kMost || before(g.n) >= kMostColumns) return false;
   const auto* const row = ready_row<Gf256Args>(context);
   const Compute compute = Compute::Default;
-  if (!row || !is_sound(g) || is_tuned(context, *row, g, compute) || !row->run(g)) return false;
+  if (!row || !only_host_memory() || !is_sound(g) || is_tuned(context, *row, g, compute) ||
+      !row->run(g))
+    return false;
   report(context.receipt, *row, compute);
   return true;
 }
 
+}  // namespace
+
+namespace detail {
+
+void gemm(Context& context, Layout layout, GemmArgs& args) {
+  if (!run_quick(context.impl(), layout, args)) gemm_by_hops(context, layout, args);
+}
+
+void gf256(Context& context, const Gf256Args& args) {
+  if (!run_quick(context.impl(), args)) gf256_by_hops(context, args);
+}
+
+}  // namespace detail
 }  // namespace mblas

@@ -31,7 +31,6 @@ struct Registry {
   std::atomic<std::size_t> size{0};
   std::size_t builtin = 0;
   std::mutex adding;
-  static inline std::atomic<bool> device_added{false};
 
   Registry() {
     add(make_openmp_backend());
@@ -64,9 +63,9 @@ struct Registry {
 
 }  // namespace
 
-std::span<Backend* const> backends() { return Registry::get().all(); }
+std::atomic<bool> device_backend_added{false};
 
-bool has_device_backends() { return Registry::device_added.load(std::memory_order_acquire); }
+std::span<Backend* const> backends() { return Registry::get().all(); }
 
 std::span<Backend* const> user_backends() {
   const Registry& registry = Registry::get();
@@ -113,7 +112,7 @@ void register_backend(std::unique_ptr<Backend> backend) {
       throw Error(Status::InvalidArgument,
                   "register_backend: '" + name + "' is a name of the library's own");
   if (backend->memory() != Memory::Host)
-    Registry::device_added.store(true, std::memory_order_release);
+    device_backend_added.store(true, std::memory_order_release);
   registry.add(std::move(backend));
 }
 

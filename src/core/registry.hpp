@@ -1,6 +1,7 @@
 // The list of backends.
 #pragma once
 
+#include <atomic>
 #include <span>
 #include <string>
 
@@ -10,8 +11,9 @@ namespace mblas {
 
 /// Those that programs registered.
 std::span<Backend* const> user_backends();
-/// Is one of them a device's?
-bool has_device_backends();
+/// Set once one of them is a device's.
+extern std::atomic<bool> device_backend_added;
+inline bool has_device_backends() { return device_backend_added.load(std::memory_order_acquire); }
 /// "openmp, eigen (not built: …), cuda (no CUDA driver …)": what there is and why the rest is not.
 std::string list_backends();
 

@@ -49,6 +49,13 @@ const CpuIsa kIsas[] = {
 
 std::atomic<const CpuIsa*> current = nullptr;
 
+[[gnu::noinline]] const CpuIsa& choose_isa() {
+  // Threads that race here store the same value; one that forces a set keeps it.
+  const CpuIsa* chosen = nullptr;
+  const CpuIsa* const best = &select_isa({});
+  return current.compare_exchange_strong(chosen, best) ? *best : *chosen;
+}
+
 }  // namespace
 
 const CpuIsa& select_isa(std::string_view forced) {
@@ -67,13 +74,8 @@ const CpuIsa& select_isa(std::string_view forced) {
 void force_isa(std::string_view name) { current.store(&select_isa(name)); }
 
 const CpuIsa& isa() {
-  const CpuIsa* chosen = current.load(std::memory_order_relaxed);
-  if (!chosen) {
-    // Threads that race here store the same value; one that forces a set keeps it.
-    const CpuIsa* best = &select_isa({});
-    chosen = current.compare_exchange_strong(chosen, best) ? best : chosen;
-  }
-  return *chosen;
+  const CpuIsa* const chosen = current.load(std::memory_order_relaxed);
+  return chosen ? *chosen : choose_isa();
 }
 
 bool has_gfni() {

@@ -48,9 +48,6 @@ inline constexpr std::int64_t kSmallBytes = 32 << 10;
 /// Multiply-adds up to which packing does not pay.
 inline constexpr std::int64_t kSmallWork = 72 * 72 * 72;
 
-/// Rows of the products that GemmPanels::one takes.
-inline constexpr std::int64_t kOneRows = 32;
-
 /// Between the rows of a copied slice, so that they do not all fall into the same cache sets.
 inline constexpr std::int64_t kSlicePad = 64;
 /// Bytes of a column of A that are copied at a time where those are contiguous.
@@ -79,9 +76,9 @@ struct GemmPanels {
   /// kSmallBytes when packed.
   void (*small)(const GemmTile& first, std::int64_t count, std::int64_t stride_a,
                 std::int64_t stride_b, std::int64_t stride_c);
-  /// One product of at most kOneRows rows and 2 nr columns whose B has contiguous rows, k not 0,
-  /// from its arguments; null: there is no such way.
-  void (*one)(const GemmArgs& args);
+  /// One product of a few vectors, k not 0, straight from its arguments; false, with nothing
+  /// written: it is none. Real types only.
+  bool (*one)(const GemmArgs& args);
 };
 
 /// Rows of C = scale activation(alpha S + beta C + bias), S being C itself or apart from it; the

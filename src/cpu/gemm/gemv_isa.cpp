@@ -9,6 +9,11 @@
 namespace mblas::cpu::MBLAS_ISA {
 namespace {
 
+#if defined(__AVX512F__)
+constexpr int kRows = 8;  // at a time: half of the registers for their sums
+#else
+constexpr int kRows = 4;
+#endif
 constexpr int kUnroll = 2;      // vectors of a row at a time
 constexpr int kAhead = 8 * 64;  // bytes that are prefetched ahead in each row
 
@@ -55,6 +60,7 @@ void dot(const GemvPart& g) {
   const auto* M = static_cast<const Real*>(g.M);
   auto* y = static_cast<Real*>(g.y);
   std::int64_t i = 0;
+  for (; i + kRows <= g.rows; i += kRows) dot_rows<Real, kRows>(g, M + i * g.ld, y + i);
   for (; i + 4 <= g.rows; i += 4) dot_rows<Real, 4>(g, M + i * g.ld, y + i);
   for (; i < g.rows; ++i) dot_rows<Real, 1>(g, M + i * g.ld, y + i);
 }

@@ -613,15 +613,22 @@ void small(const GemmTile& t, std::int64_t count, std::int64_t stride_a, std::in
   run(t, count, stride_a, stride_b, stride_c);
 }
 
-/// H rows by n columns of C, which are NV vectors of `Bytes`, or fewer if Tail, with all of k. What
-/// a call takes from its arguments to the first multiply-add and from the last one back outweighs
-/// the product, so there are no tables of what blocks share; and vectors are no longer than need
-/// be, as masked stores hold up loads from nearby.
+/// H rows from row i on by the columns from j on, which are NV vectors of `Bytes`, or fewer if
+/// Tail, of C, with all of k. What a call takes from its arguments to the first multiply-add and
+/// from the last one back outweighs the product, so there are few arguments and no tables of what
+/// blocks share; and vectors are as short as can be, as masked stores hold up loads from nearby.
 template <class T, int H, int NV, int Bytes, bool Tail>
-void tiny(const GemmArgs& g, const std::byte* a, std::int64_t a_row, std::int64_t a_col,
-          const std::byte* b, std::byte* c, int n) {
+bool tiny(const GemmArgs& g, std::int64_t i0, std::int64_t j0) {
   using Real = typename T::Real;
   using V = Vector<Real, Bytes>;
+  const bool trans_a = g.transA == Op::Trans || g.transA == Op::ConjTrans;
+  const std::int64_t a_ld = g.A.ld * T::kSize;
+  const std::int64_t b_row = g.B.ld * T::kSize, c_row = g.C.ld * T::kSize;
+  const std::int64_t a_row = trans_a ? T::kSize : a_ld, a_col = trans_a ? a_ld : T::kSize;
+  const auto* a = static_cast<const std::byte*>(g.A.data) + i0 * a_row;
+  const auto* b = static_cast<const std::byte*>(g.B.data) + j0 * T::kSize;
+  auto* c = static_cast<std::byte*>(g.C.data) + i0 * c_row + j0 * T::kSize;
+  const int n = int(g.n - j0);
   constexpr int groups = (H + 2) / 3;  // as in micro()
   const int tail = n - (NV - 1) * (Bytes / T::kSize);
   V sums[H][NV];
@@ -632,8 +639,8 @@ void tiny(const GemmArgs& g, const std::byte* a, std::int64_t a_row, std::int64_
   const std::byte* base[groups];
 #pragma GCC unroll 16
   for (int i = 0; i < groups; ++i) base[i] = a + 3 * i * a_row;
-  const std::int64_t b_row = g.B.ld * T::kSize, c_row = g.C.ld * T::kSize;
-  for (std::int64_t p = g.k; p > 0; --p, b += b_row) {
+  std::int64_t p = g.k;
+  do {
     V x[NV];
 #pragma GCC unroll 2
     for (int v = 0; v < NV; ++v)
@@ -647,7 +654,8 @@ void tiny(const GemmArgs& g, const std::byte* a, std::int64_t a_row, std::int64_
     }
 #pragma GCC unroll 16
     for (int i = 0; i < groups; ++i) base[i] += a_col;
-  }
+    b += b_row;
+  } while (--p > 0);
   // The same bits as finish() gives: products with 1 are exact.
   const Real alpha = Real(g.alpha.re), beta = Real(g.beta.re);
   if (alpha != 1) {
@@ -675,12 +683,12 @@ void tiny(const GemmArgs& g, const std::byte* a, std::int64_t a_row, std::int64_
         store(c + v * Bytes, sums[i][v]);
     }
   }
+  return true;
 }
 
 constexpr int kTinyWidths = 4;  // 16, 32 … bytes
 template <class T>
-using Tiny = void (*)(const GemmArgs&, const std::byte*, std::int64_t, std::int64_t,
-                      const std::byte*, std::byte*, int);
+using Tiny = bool (*)(const GemmArgs&, std::int64_t, std::int64_t);
 template <class T>
 struct TinyTable {
   Tiny<T> of[kTinyWidths][2][T::kMR];  // [width][masked][height - 1]
@@ -705,39 +713,40 @@ constexpr TinyTable<T> tiny_table(std::integer_sequence<int, H...>) {
 template <class T>
 constexpr TinyTable<T> kTiny = tiny_table<T>(std::make_integer_sequence<int, T::kMR>());
 
-/// GemmPanels::one.
+/// Kernels by height for n ≤ kNR columns.
 template <class T>
-void one(const GemmArgs& g) {
-  const bool trans_a = g.transA == Op::Trans || g.transA == Op::ConjTrans;
-  const std::int64_t a_ld = g.A.ld * T::kSize, c_ld = g.C.ld * T::kSize;
-  const std::int64_t a_row = trans_a ? T::kSize : a_ld, a_col = trans_a ? a_ld : T::kSize;
-  const auto* a = static_cast<const std::byte*>(g.A.data);
-  const auto* b = static_cast<const std::byte*>(g.B.data);
-  auto* c = static_cast<std::byte*>(g.C.data);
-  const auto kernels_of = [](int n) -> const auto& {  // for n ≤ kNR columns
-    const int bytes = n * T::kSize;
-    const int width = bytes <= 16 ? 0 : bytes <= 32 ? 1 : bytes <= 64 ? 2 : 3;
-    return kTiny<T>.of[width][bytes != 16 << width];
-  };
-  const int m = int(g.m);
-  if (m <= T::kMR && g.n <= T::kNR)
-    return kernels_of(int(g.n))[m - 1](g, a, a_row, a_col, b, c, int(g.n));
-  const int slices = (m + T::kMR - 1) / T::kMR;
+MBLAS_INLINE const Tiny<T>* tiny_kernels(int n) {
+  const int bytes = n * T::kSize;
+  const int width = bytes <= 16 ? 0 : bytes <= 32 ? 1 : bytes <= 64 ? 2 : 3;
+  return kTiny<T>.of[width][bytes != 16 << width];
+}
+
+/// Some microkernels' worth of C. Apart, so that one() has no frame.
+template <class T>
+[[gnu::noinline]] bool several(const GemmArgs& g) {
+  const int m = int(g.m), slices = (m + T::kMR - 1) / T::kMR;
   const int height = slices == 1   ? m
                      : slices == 2 ? m / 2
                      : slices == 3 ? m / 3  // quicker than a division by what may be anything
                                    : m / slices;
   const int taller = m - height * slices;
-  for (int left = int(g.n); left > 0; left -= T::kNR) {
-    const int n = left < T::kNR ? left : T::kNR;
-    const auto& kernels = kernels_of(n);
+  for (int j = 0; j < g.n; j += T::kNR) {
+    const Tiny<T>* const kernels = tiny_kernels<T>(int(smaller(g.n - j, T::kNR)));
     for (int i = 0, h; i < m; i += h) {
       h = height + (i < taller * (height + 1));
-      kernels[h - 1](g, a + i * a_row, a_row, a_col, b, c + i * c_ld, n);
+      kernels[h - 1](g, i, j);
     }
-    b += T::kNR * T::kSize;
-    c += T::kNR * T::kSize;
   }
+  return true;
+}
+
+/// GemmPanels::one.
+template <class T>
+bool one(const GemmArgs& g) {
+  constexpr std::int64_t most_m = 32, most_n = 2 * T::kNR, most_k = 64;
+  if (g.transB == Op::Trans || g.transB == Op::ConjTrans || g.k > most_k) return false;
+  if (g.m <= T::kMR && g.n <= T::kNR) return tiny_kernels<T>(int(g.n))[g.m - 1](g, 0, 0);
+  return g.m <= most_m && g.n <= most_n && several<T>(g);
 }
 
 template <class T>

@@ -12,8 +12,6 @@ namespace {
 // Multiply-adds of a matrix times a vector that its own kernel does not do faster.
 constexpr std::int64_t kSmallVector = 4096;
 
-constexpr std::int64_t kMostOne = 64;  // k of products that pass the other checks anyway
-
 const char* reason_against(const GemmArgs& args) {
   if (const char* reason = unless_panels(args)) return reason;
   constexpr std::int64_t most = 128;  // no product of these sizes overflows
@@ -40,14 +38,7 @@ const char* gemm_small_declines(const GemmArgs& args, const DeviceInfo&) {
 }
 
 bool gemm_small_immediate(const GemmArgs& args) {
-  if (args.in <= DType::f64 && args.out == args.in) {
-    const GemmPanels& panels = panels_of(args);
-    if (args.m <= kOneRows && args.n <= 2 * panels.nr && args.k <= kMostOne &&
-        !is_transposed(args.transB)) {
-      panels.one(args);
-      return true;
-    }
-  }
+  if (args.in <= DType::f64 && args.out == args.in && panels_of(args).one(args)) return true;
   return multiply_unless_declined(args);
 }
 

@@ -12,7 +12,7 @@ namespace mblas::cpu {
 namespace {
 
 constexpr std::int64_t kChunk = 2048;  // of k, whose products a thread adds up in one C
-constexpr std::int64_t kDepth = 128;   // of k at a time: the operands' parts fit the caches
+constexpr std::int64_t kDepth = 512;   // of k at a time: the operands' parts fit the caches
 constexpr std::int64_t kMost = 64;     // rows and columns of C
 constexpr std::int64_t kAlignment = 64;
 
