@@ -249,6 +249,38 @@ TEST(CudaModes, TF32IsOptInAndWithinItsBound) {
   EXPECT_GT(difference, 1e-5) << "the default used TF32 too, or TF32 did not";
 }
 
+// Kernels may start before the ones whose results they read are done. Each round changes the sign,
+// so that what is left of an earlier one is wrong.
+TEST(CudaLaunches, EachCallSeesTheResultsOfTheOneBefore) {
+  if (const std::string& reason = find_backend("cuda").unavailable(); !reason.empty())
+    GTEST_SKIP() << reason;
+  // Tiles of vectors, tiles of elements, few rows, few columns, squares, what fits shared memory.
+  constexpr std::pair<int, int> kShapes[] = {{1504, 1008}, {1501, 1003}, {5, 40000},
+                                             {40000, 5},   {1200, 1200}, {40, 60}};
+  constexpr int kRounds = 15;
+  for (const auto& [rows, cols] : kShapes) {
+    const std::vector<float> start = ramp(std::size_t(rows) * std::size_t(cols), 7);
+    Floats X(start), Y(start), Z(start);
+    Context context("cuda");
+    for (int round = 0; round < kRounds; ++round) {
+      geam(context, R, N, N, rows, cols, -1.f, X.get(), cols, 0.f, X.get(), cols, Z.get(), cols);
+      transpose(context, R, rows, cols, Z.get(), cols, Y.get(), rows);
+      if (round % 2 == 0) {
+        geam(context, R, Op::Trans, N, rows, cols, 1.f, Y.get(), rows, 0.f, Y.get(), cols, X.get(),
+             cols);
+      } else {
+        transpose_inplace(context, R, cols, rows, Y.get(), rows, cols);
+        geam(context, R, N, N, rows, cols, 1.f, Y.get(), cols, 0.f, Y.get(), cols, X.get(), cols);
+      }
+    }
+    context.synchronize();
+    const std::vector<float> got = X.fetch();
+    std::int64_t wrong = 0;
+    for (std::size_t i = 0; i < got.size(); ++i) wrong += got[i] != -start[i];
+    EXPECT_EQ(wrong, 0) << rows << "x" << cols;
+  }
+}
+
 std::vector<std::string> device_backends() {
   std::vector<std::string> names;
   for (const char* name : {"cuda", "cublas"})

@@ -49,10 +49,11 @@ void launch(const CudaQueue& queue, void (*kernel)(Parameters...), std::int64_t 
   cuda_check(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), "kernel launch");
 }
 
-/// Launches one grid, with `shared` bytes of dynamic shared memory.
+/// Launches one grid, with these attributes and `shared` bytes of dynamic shared memory.
 template <class... Parameters, class... Arguments>
-void launch_grid(const CudaQueue& queue, void (*kernel)(Parameters...), dim3 grid, dim3 threads,
-                 std::size_t shared, const Arguments&... arguments) {
+void launch_with(std::span<cudaLaunchAttribute> attributes, const CudaQueue& queue,
+                 void (*kernel)(Parameters...), dim3 grid, dim3 threads, std::size_t shared,
+                 const Arguments&... arguments) {
   constexpr std::size_t kUnasked = 48 << 10;  // more is given to kernels that ask for it
   const DeviceGuard guard(queue.device().ordinal);
   if (shared > kUnasked)
@@ -64,7 +65,16 @@ void launch_grid(const CudaQueue& queue, void (*kernel)(Parameters...), dim3 gri
   config.blockDim = threads;
   config.dynamicSmemBytes = shared;
   config.stream = queue.stream();
+  config.attrs = attributes.data();
+  config.numAttrs = unsigned(attributes.size());
   cuda_check(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...), "kernel launch");
+}
+
+/// Launches one grid, with `shared` bytes of dynamic shared memory.
+template <class... Parameters, class... Arguments>
+void launch_grid(const CudaQueue& queue, void (*kernel)(Parameters...), dim3 grid, dim3 threads,
+                 std::size_t shared, const Arguments&... arguments) {
+  launch_with({}, queue, kernel, grid, threads, shared, arguments...);
 }
 
 /// The tiles of a batch of matrices, numbered along the rows, then the columns, then the batch.

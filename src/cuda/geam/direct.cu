@@ -18,6 +18,7 @@ __global__ void __launch_bounds__(kThreads)
     direct_kernel(const __grid_constant__ GeamProblem<Accumulator<T>> p,
                   const __grid_constant__ turn::Part part, std::int64_t count, unsigned pieces,
                   int log_width) {
+  begin_early();
   constexpr int kElements = kVectors ? 16 / int(sizeof(T)) : 1;
   using Raw = RawElement<T>;
   using Unit = std::conditional_t<kVectors, uint4, Raw>;
@@ -98,8 +99,9 @@ void run_typed(const GeamArgs& args, const CudaQueue& queue) {
   const std::int64_t pieces = ceil_div(accesses, std::int64_t(1) << log_width);
   const auto launch_kernel = [&](auto kernel) {
     turn::for_each_part(1, args.batch, [&](const turn::Part& part, unsigned, unsigned z) {
-      launch_grid(queue, kernel, dim3(unsigned(pieces * ceil_div(p.m, rows)), 1, z), kThreads, 0, p,
-                  part, count, unsigned(pieces), log_width);
+      launch_early(After::Anything, queue, kernel,
+                   dim3(unsigned(pieces * ceil_div(p.m, rows)), 1, z), kThreads, 0, p, part, count,
+                   unsigned(pieces), log_width);
     });
   };
   const bool both = p.a.present && p.b.present;

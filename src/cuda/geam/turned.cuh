@@ -177,6 +177,7 @@ struct TurnedSum {
   GeamTerm<Acc> turned, other;
   bool other_is_a;
 
+  std::int64_t pitch() const { return turned.ld * S; }
   __device__ static turn::Source<S> plain(const GeamTerm<Acc>& x, std::int64_t b) {
     return {static_cast<const turn::Raw<S>*>(x.X.at(b)), x.ld};
   }

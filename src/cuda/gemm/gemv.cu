@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   using Unit = Elements<T, kV>;
   constexpr int kEach = kLoads<T, kV>, kHop = 32 * kV, kStep = kHop * kEach;
   __shared__ T shares[kWarps];
-  parts::begin();
+  begin_early();
 
   const parts::Work w = parts::work_of(p);
   const int thread = int(threadIdx.x), lane = thread % 32, warp = thread / 32;
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   using Unit = Elements<T, kV>;
   constexpr int kEach = sizeof(T) == 16 ? 6 : kLoads<T, kV>;  // 8 do not fit the registers
   __shared__ T found[kThreads * kV];
-  parts::begin();
+  begin_early();
 
   const parts::Work w = parts::work_of(p);
   const int thread = int(threadIdx.x), lane = thread % 32, warp = thread / 32;

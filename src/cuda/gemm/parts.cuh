@@ -9,6 +9,7 @@
 
 #include <limits>
 
+#include "cuda/early.cuh"
 #include "cuda/gemm/gemm.cuh"
 
 namespace mblas::cuda::parts {
@@ -26,14 +27,6 @@ struct Problem : GemmProblem<Acc> {
   int parts = 1;
   Acc* sums = nullptr;  ///< of the parts, where there are several
 };
-
-/// Waits for the kernel before, and lets the next one come.
-__device__ inline void begin() {
-#if __CUDA_ARCH__ >= 900
-  cudaGridDependencySynchronize();
-  cudaTriggerProgrammaticLaunchCompletion();
-#endif
-}
 
 /// What a block does.
 struct Work {
@@ -80,7 +73,7 @@ inline constexpr int kAddThreads = 128;
 
 template <class Out, class Acc>
 __global__ void __launch_bounds__(kAddThreads) add_kernel(const __grid_constant__ Problem<Acc> p) {
-  begin();
+  begin_early();
   const std::int64_t matrix = p.length * p.count, all = matrix * p.tiles.batch;
   for (std::int64_t i = blockIdx.x * std::int64_t(kAddThreads) + threadIdx.x; i < all;
        i += gridDim.x * std::int64_t(kAddThreads)) {
@@ -102,41 +95,23 @@ inline std::size_t bytes(const GemmArgs& args, int parts) {
   return std::size_t(size) * std::size_t(args.m * args.n * args.batch * parts);
 }
 
-/// A launch; `early`: it may overlap the end of the kernel before.
-template <class Kernel, class P>
-void launch_with(const CudaQueue& queue, Kernel* kernel, std::int64_t blocks, int threads,
-                 std::size_t shared, const P& p, bool early) {
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = unsigned(blocks);
-  config.blockDim = unsigned(threads);
-  config.dynamicSmemBytes = shared;
-  config.stream = queue.stream();
-  config.attrs = &attribute;
-  config.numAttrs = early && runs_clusters(queue.device()) ? 1 : 0;
-  cuda_check(cudaLaunchKernelEx(&config, kernel, p), "kernel launch");
-}
-
 /// All blocks of `kernel`, and what adds up their sums. `p` is complete but for the sums.
 template <class Out, class P>
 void run(const CudaQueue& queue, const GemmArgs& args, void (*kernel)(P), int threads,
          std::size_t shared, P p) {
   using Acc = decltype(p.alpha);
-  const DeviceGuard guard(queue.device().ordinal);
   p.sums =
       reinterpret_cast<Acc*>(queue.workspace.data() + gemm_pointer_bytes(args, queue.device()));
   const std::int64_t blocks = p.blocks * args.batch * p.parts;
-  const bool early = !queue.capturing();
   constexpr std::int64_t kMostBlocks = std::numeric_limits<int>::max();
   for (p.first_block = 0; p.first_block < blocks; p.first_block += kMostBlocks)
-    launch_with(queue, kernel, std::min(blocks - p.first_block, kMostBlocks), threads, shared, p,
-                early);
+    launch_early(After::Anything, queue, kernel,
+                 unsigned(std::min(blocks - p.first_block, kMostBlocks)), threads, shared, p);
   if (p.parts == 1) return;
   const std::int64_t adders = ceil_div(p.length * p.count * args.batch, kAddThreads);
-  launch_with(queue, add_kernel<Out, Acc>, std::min<std::int64_t>(adders, 1 << 16), kAddThreads, 0,
-              static_cast<const Problem<Acc>&>(p), true);
+  launch_early(After::Kernel, queue, add_kernel<Out, Acc>,
+               unsigned(std::min<std::int64_t>(adders, 1 << 16)), kAddThreads, 0,
+               static_cast<const Problem<Acc>&>(p));
 }
 
 }  // namespace mblas::cuda::parts

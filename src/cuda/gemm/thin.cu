@@ -116,20 +116,6 @@ std::size_t workspace(const GemmArgs& args, const DeviceInfo& device) {
   return gemm_pointer_bytes(args, device) + parts_bytes(args, plan_of(args, device));
 }
 
-/// `blocks` of a kernel, in clusters or after the kernel before has ended but without its launch.
-template <class Kernel, class Parameter>
-void launch_with(const CudaQueue& queue, Kernel* kernel, std::int64_t blocks, std::size_t shared,
-                 cudaLaunchAttribute attribute, bool use_attribute, const Parameter& p) {
-  cudaLaunchConfig_t config = {};
-  config.gridDim = unsigned(blocks);
-  config.blockDim = kThreads;
-  config.dynamicSmemBytes = shared;
-  config.stream = queue.stream();
-  config.attrs = &attribute;
-  config.numAttrs = use_attribute ? 1 : 0;
-  cuda_check(cudaLaunchKernelEx(&config, kernel, p), "kernel launch");
-}
-
 template <class In, bool kAlongK, bool kVectors>
 void launch_thin(thin::Problem<In> p, std::size_t shared, const CudaQueue& queue) {
   const auto kernel = thin::thin_kernel<In, kMostShort, kAlongK, kVectors>;
@@ -139,8 +125,8 @@ void launch_thin(thin::Problem<In> p, std::size_t shared, const CudaQueue& queue
   const std::int64_t blocks = p.tiles.rows * p.tiles.batch * p.parts;
   const std::int64_t most = std::numeric_limits<int>::max() / p.parts * p.parts;
   for (p.first_block = 0; p.first_block < blocks; p.first_block += most)
-    launch_with(queue, kernel, std::min(blocks - p.first_block, most), shared, cluster,
-                p.cluster && p.parts > 1, p);
+    launch_with({&cluster, std::size_t(p.cluster && p.parts > 1)}, queue, kernel,
+                unsigned(std::min(blocks - p.first_block, most)), kThreads, shared, p);
 }
 
 template <class In, bool kAlongK, bool kVectors>
@@ -164,12 +150,9 @@ void run_as(const GemmArgs& args, const Plan& plan, const CudaQueue& queue) {
 
   launch_thin<In, kAlongK, kVectors>(p, plan.shared, queue);
   if (p.parts > 1 && !p.cluster) {
-    cudaLaunchAttribute early = {};
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
     const std::int64_t blocks = ceil_div(p.length * p.count * args.batch, thin::kWarps);
-    launch_with(queue, thin::add_parts_kernel<In>, std::min<std::int64_t>(blocks, 1 << 16), 0,
-                early, runs_clusters(queue.device()), p);
+    launch_early(After::Kernel, queue, thin::add_parts_kernel<In>,
+                 unsigned(std::min<std::int64_t>(blocks, 1 << 16)), kThreads, 0, p);
   }
 }
 

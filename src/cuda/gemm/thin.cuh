@@ -14,6 +14,7 @@
 
 #include <type_traits>
 
+#include "cuda/early.cuh"
 #include "cuda/gemm/gemm.cuh"
 
 namespace mblas::cuda::thin {
@@ -297,9 +298,7 @@ template <class In>
 __global__ void __launch_bounds__(kThreads)
     add_parts_kernel(const __grid_constant__ Problem<Accumulator<In>> p) {
   using Acc = Accumulator<In>;
-#if __CUDA_ARCH__ >= 900
-  cudaGridDependencySynchronize();
-#endif
+  begin_early();
   const std::int64_t matrix = p.length * p.count, all = matrix * p.tiles.batch;
   for (std::int64_t e = blockIdx.x * std::int64_t(kWarps) + threadIdx.x / 32; e < all;
        e += gridDim.x * std::int64_t(kWarps)) {

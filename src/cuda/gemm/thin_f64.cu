@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   constexpr bool kComplex = S::kComplex;
   extern __shared__ __align__(16) unsigned char memory[];
   auto* const shared = reinterpret_cast<T*>(memory);
-  parts::begin();
+  begin_early();
 
   const int thread = int(threadIdx.x), lane = thread % 32, warp = thread / 32;
   const int g = lane / 4, t = lane % 4;

@@ -116,6 +116,7 @@ template <int S, Run kRun, int kThreads, class Problem>
 __global__ void __launch_bounds__(kThreads)
     tall_kernel(const __grid_constant__ Problem p, const __grid_constant__ Part part, int log_rows,
                 const __grid_constant__ Divisor by_n) {
+  begin_early();
   constexpr bool kVectors = kRun == Run::Vectors;
   constexpr int kElements = kVectors ? 16 / S : 1;
   extern __shared__ uint4 memory[];
@@ -153,6 +154,7 @@ template <int S, Run kRun, int kThreads, class Problem>
 __global__ void __launch_bounds__(kThreads)
     wide_kernel(const __grid_constant__ Problem p, const __grid_constant__ Part part, int log_cols,
                 const __grid_constant__ Divisor by_m) {
+  begin_early();
   constexpr bool kVectors = kRun == Run::Vectors;
   constexpr int kElements = kVectors ? 16 / S : 1;
   constexpr int kAtOnce = kVectors ? 4 : std::clamp(64 / S, 4, 16);
@@ -198,6 +200,7 @@ template <int S, Run kRun, int kThreads, class Problem>
 __global__ void __launch_bounds__(kThreads)
     tiny_kernel(const __grid_constant__ Problem p, int matrices,
                 const __grid_constant__ Divisor by_m, const __grid_constant__ Divisor by_n) {
+  begin_early();
   extern __shared__ uint4 memory[];
   auto* shared = reinterpret_cast<Raw<S>*>(memory);
   const int m = int(p.m), n = int(p.n);

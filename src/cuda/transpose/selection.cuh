@@ -61,7 +61,7 @@ struct TilesOf<2> {
 };
 template <>
 struct TilesOf<4> {
-  using Vector = turn::VectorTile<4, 64, 64, 256, 1, 32 << 10>;
+  using Vector = turn::VectorTile<4, 64, 64, 256, 32 << 10>;
   using LargeVector = Vector;
   using Sum = Vector;
   using Small = turn::VectorTile<4, 32, 32, 64>;
@@ -71,7 +71,7 @@ struct TilesOf<4> {
 };
 template <>
 struct TilesOf<8> {
-  using Vector = turn::VectorTile<8, 64, 32, 128, 1, 32 << 10>;
+  using Vector = turn::VectorTile<8, 64, 32, 128, 32 << 10>;
   using LargeVector = Vector;
   using Sum = Vector;
   using Small = turn::VectorTile<8, 16, 16, 64>;
@@ -83,18 +83,12 @@ template <>
 struct TilesOf<16> {
   using Vector = turn::VectorTile<16, 32, 32, 512>;
   using LargeVector = Vector;
-  using Squares = turn::VectorTile<16, 32, 32, 512, 32>;  ///< where rows_collide()
   using Sum = turn::VectorTile<16, 32, 32, 256>;
   using Small = turn::VectorTile<16, 16, 16, 64>;
   using Sheared = turn::ShearedTile<16, 512, 32, 256, 16>;
   using LargeSheared = Sheared;
   using ShearedSum = Sheared;
 };
-
-/// Whether the tiles of a column, read all at a time, meet in few banks of the memory: their rows
-/// are multiples of this many bytes apart.
-constexpr std::int64_t kCollision = 128 << 10;
-constexpr bool rows_collide(std::int64_t ld, int size) { return ld * size % kCollision == 0; }
 
 /// Bytes of a tile of the thin kernel and its threads, by elements of the shorter side.
 struct ThinTile {
@@ -155,6 +149,7 @@ inline Row chosen(const TransposeArgs& args) {
 /// A problem whose elements have S bytes, for the kernels of turn.cuh.
 template <int S>
 struct Moves : TransposeProblem {
+  std::int64_t pitch() const { return lda * S; }
   __device__ turn::Source<S> source(std::int64_t b) const {
     return {static_cast<const turn::Raw<S>*>(A.at(b)), lda};
   }

@@ -29,11 +29,11 @@ void run_tiles(const TransposeProblem& p, int bytes, const CudaQueue& queue) {
   const auto blocks = unsigned(ceil_div(std::max(p.m, p.n), std::int64_t(1) << log_length));
   const std::size_t shared = std::size_t(S) * turn::skewed_size<S>(width << log_length);
   turn::for_each_part(1, p.batch, [&](const turn::Part& part, unsigned, unsigned z) {
-    launch_grid(queue,
-                tall ? turn::tall_kernel<S, kRun, kThreads, Moves<S>>
-                     : turn::wide_kernel<S, kRun, kThreads, Moves<S>>,
-                dim3(blocks, 1, z), kThreads, shared, Moves<S>{p}, part, log_length,
-                turn::Divisor(width));
+    launch_early(After::Anything, queue,
+                 tall ? turn::tall_kernel<S, kRun, kThreads, Moves<S>>
+                      : turn::wide_kernel<S, kRun, kThreads, Moves<S>>,
+                 dim3(blocks, 1, z), kThreads, shared, Moves<S>{p}, part, log_length,
+                 turn::Divisor(width));
   });
 }
 

@@ -33,10 +33,10 @@ void run_tiny(const TransposeProblem& p, int size, const CudaQueue& queue) {
   if (vectors) matrices = ceil_div(matrices, step) * step;
   with_size(size, [&]<int S>() {
     const auto launch_with = [&]<turn::Run kRun, int kThreads>() {
-      launch_grid(queue, turn::tiny_kernel<S, kRun, kThreads, Moves<S>>,
-                  dim3(unsigned(ceil_div(p.batch, matrices))), kThreads,
-                  std::size_t(S) * turn::skewed_size<S>(int(matrices * p.m * p.n)), Moves<S>{p},
-                  int(matrices), turn::Divisor(int(p.m)), turn::Divisor(int(p.n)));
+      launch_early(After::Anything, queue, turn::tiny_kernel<S, kRun, kThreads, Moves<S>>,
+                   dim3(unsigned(ceil_div(p.batch, matrices))), kThreads,
+                   std::size_t(S) * turn::skewed_size<S>(int(matrices * p.m * p.n)), Moves<S>{p},
+                   int(matrices), turn::Divisor(int(p.m)), turn::Divisor(int(p.n)));
     };
     if (vectors && tile->threads == 128)
       launch_with.template operator()<turn::Run::Vectors, 128>();

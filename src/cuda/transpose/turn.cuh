@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "cuda/early.cuh"
 #include "cuda/element.cuh"
-#include "cuda/launch.cuh"
 
 namespace mblas::cuda::turn {
 
@@ -115,22 +115,22 @@ inline constexpr int kSector = 32;  ///< bytes that the memory reads or writes a
 /// write neighbouring pieces of the same rows; y is columns and z matrices, from these on.
 struct Part {
   std::int64_t col, batch;
+  int apart = 0;  ///< two columns of tiles so far apart are taken in turn, where not 0
 };
 
-/// The tile of a block. Where the tile has a kGroup, blocks go through so many columns of tiles row
-/// by row: what is in work is then a square, and pitches that map to few banks of the memory hurt
-/// less.
+/// Rows that lie multiples of so many bytes apart meet in few banks of the memory, where tiles of
+/// one column are read at a time. Those of another column so many bytes away are in other banks.
+inline constexpr std::int64_t kCollision = 128 << 10, kApart = 8 << 10;
+
+/// The tile of a block.
 template <class Tile>
 __device__ void locate(const Part& part, std::int64_t& i0, std::int64_t& j0) {
-  unsigned row = blockIdx.x, col = blockIdx.y;
-  if constexpr (Tile::kGroup > 1) {
-    const unsigned per_group = Tile::kGroup * gridDim.x, t = row + col * gridDim.x;
-    const unsigned group = t / per_group, rest = t % per_group;
-    const unsigned width = min(unsigned(Tile::kGroup), gridDim.y - group * Tile::kGroup);
-    row = rest / width;
-    col = group * Tile::kGroup + rest % width;
+  unsigned col = blockIdx.y;
+  if (part.apart != 0) {
+    const unsigned pairs = 2 * part.apart, first = col / pairs * pairs, place = col - first;
+    if (first + pairs <= gridDim.y) col = first + place % 2 * part.apart + place / 2;
   }
-  i0 = std::int64_t(row) * Tile::kRows;
+  i0 = std::int64_t(blockIdx.x) * Tile::kRows;
   j0 = (part.col + col) * Tile::kCols;
 }
 
@@ -142,6 +142,7 @@ struct Nothing {};
 template <class Tile, class Problem>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     tile_kernel(const __grid_constant__ Problem p, const __grid_constant__ Part part) {
+  begin_early();
   extern __shared__ uint4 memory[];
   auto* shared = reinterpret_cast<typename Tile::Unit*>(memory);
   const std::int64_t b = part.batch + blockIdx.z;
@@ -184,13 +185,15 @@ bool prefers_second(std::int64_t m, std::int64_t n) {
   return covered(static_cast<First*>(nullptr)) > 1.3 * covered(static_cast<Second*>(nullptr));
 }
 
-/// Turns all of a problem.
+/// Turns all of a problem, whose `pitch()` is the bytes between two rows of what is turned.
 template <class Tile, class Problem>
 void run_tiles(const Problem& p, const CudaQueue& queue) {
   const auto rows = unsigned(ceil_div(p.m + Tile::kOverlap, Tile::kRows));
-  for_each_part(ceil_div(p.n, Tile::kCols), p.batch, [&](const Part& part, unsigned y, unsigned z) {
-    launch_grid(queue, tile_kernel<Tile, Problem>, dim3(rows, y, z), Tile::kThreads,
-                std::size_t(Tile::kShared), p, part);
+  const int apart = p.pitch() % kCollision == 0 ? int(kApart / (Tile::kCols * Tile::kSize)) : 0;
+  for_each_part(ceil_div(p.n, Tile::kCols), p.batch, [&](Part part, unsigned y, unsigned z) {
+    part.apart = apart;
+    launch_early(After::Anything, queue, tile_kernel<Tile, Problem>, dim3(rows, y, z),
+                 Tile::kThreads, std::size_t(Tile::kShared), p, part);
   });
 }
 
@@ -201,7 +204,7 @@ void run_tiles(const Problem& p, const CudaQueue& queue) {
 /// turns them in registers and leaves the vectors of the transpose in shared memory, where vector v
 /// of row j lies at v ^ (the column of squares): all 32 banks serve both the threads of a row of
 /// squares, which write, and those of a row of the transpose, which read.
-template <int S, int kRows_, int kCols_, int kThreads_, int kGroup_ = 1, int kSpare = 0>
+template <int S, int kRows_, int kCols_, int kThreads_, int kSpare = 0>
 struct VectorTile {
   using Unit = uint4;
   static constexpr int kSize = S, kRows = kRows_, kCols = kCols_, kThreads = kThreads_, kBlocks = 0;
@@ -210,7 +213,7 @@ struct VectorTile {
   static constexpr int kStep = kThreads / kAcross;
   static constexpr int kRepeat = kDown / kStep;
   static constexpr int kVectors = kCols * kDown;
-  static constexpr int kGroup = kGroup_, kOverlap = 0;
+  static constexpr int kOverlap = 0;
   static constexpr int kShared =
       kVectors * 16 + kSpare;  // more than it needs: fewer blocks at once
   static_assert(kAcross >= 8 && kDown >= 8 && kDown % kStep == 0 && kThreads % kAcross == 0);
@@ -369,7 +372,7 @@ struct ShearedTile {
   static constexpr int kAcross = kCols / kWide;
   static constexpr int kStep = kThreads / kAcross;  // units between two of a thread
   static constexpr int kEach = kUnits / kStep;
-  static constexpr int kGroup = 1, kOverlap = kExtra - 1, kShared = kUnits * kCols * kUnit;
+  static constexpr int kOverlap = kExtra - 1, kShared = kUnits * kCols * kUnit;
   // Writing: rows by groups of lanes, pieces of a row one after another.
   static constexpr int kInPiece = kPiece / S, kPieces = kRows / kInPiece;
   static constexpr int kLanes = kPieces <= 16 ? 16 : 32;

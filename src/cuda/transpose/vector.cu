@@ -30,8 +30,6 @@ void run_vector(const TransposeProblem& p, int size, const CudaQueue& queue) {
     const Moves<S> moves = {p};
     if (turn::prefers_second<typename Tiles::Vector, typename Tiles::Small>(p.m, p.n))
       return turn::run_tiles<typename Tiles::Small>(moves, queue);
-    if constexpr (S == 16)
-      if (rows_collide(p.lda, S)) return turn::run_tiles<typename Tiles::Squares>(moves, queue);
     if (is_large<typename Tiles::LargeVector, typename Tiles::Vector>(p.m, p.n))
       turn::run_tiles<typename Tiles::LargeVector>(moves, queue);
     else

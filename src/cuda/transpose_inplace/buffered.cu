@@ -18,6 +18,7 @@ template <class T>
 __global__ void __launch_bounds__(kThreads)
     copy_kernel(const T* source, const __grid_constant__ DeviceOutput B, std::int64_t rows,
                 std::int64_t cols, std::int64_t ld, const __grid_constant__ turn::Part part) {
+  begin_early();
   const std::int64_t batch = part.batch + blockIdx.z, row = part.col + blockIdx.y;
   const T* from = source + (batch * rows + row) * cols;
   T* to = static_cast<T*>(B.at(batch)) + row * ld;
@@ -56,8 +57,8 @@ void copy_back(const TransposeInplaceArgs& args, const DeviceOutput& to, const s
   with_untyped(size, address_bits(args.A, args.batch), [&]<class T>() {
     const auto blocks = unsigned(ceil_div(args.m, 4 * kThreads));
     turn::for_each_part(args.n, batch, [&](const turn::Part& part, unsigned y, unsigned z) {
-      launch_grid(queue, copy_kernel<T>, dim3(blocks, y, z), kThreads, 0,
-                  reinterpret_cast<const T*>(from), to, args.n, args.m, args.ldb, part);
+      launch_early(After::Kernel, queue, copy_kernel<T>, dim3(blocks, y, z), kThreads, 0,
+                   reinterpret_cast<const T*>(from), to, args.n, args.m, args.ldb, part);
     });
   });
 }

@@ -44,6 +44,7 @@ template <int S, class Tile>
 __global__ void __launch_bounds__(Tile::kThreads)
     vector_kernel(const __grid_constant__ DeviceOutput A, std::int64_t n, std::int64_t ld,
                   const __grid_constant__ Pairs pairs, const __grid_constant__ turn::Part part) {
+  begin_early();
   extern __shared__ uint4 shared[];
   uint4 *upper = shared, *lower = shared + Tile::kVectors;
   auto* a = static_cast<turn::Raw<S>*>(A.at(part.batch + blockIdx.z));
@@ -102,6 +103,7 @@ template <class T>
 __global__ void __launch_bounds__(kThreads)
     element_kernel(const __grid_constant__ DeviceOutput A, std::int64_t n, std::int64_t ld,
                    const __grid_constant__ Pairs pairs, const __grid_constant__ turn::Part part) {
+  begin_early();
   __shared__ Square<T> upper, lower;
   T* a = static_cast<T*>(A.at(part.batch + blockIdx.z));
   std::int64_t row, col;
@@ -133,12 +135,12 @@ void run(const TransposeInplaceArgs& args, Queue& base) {
   const auto launch_pairs = [&](auto kernel, int tile, int threads_x, int threads_y,
                                 std::size_t shared) {
     const Pairs pairs = {ceil_div(args.n, tile)};
-    turn::for_each_part(pairs.height(), args.batch,
-                        [&](const turn::Part& part, unsigned y, unsigned z) {
-                          launch_grid(queue, kernel, dim3(unsigned(pairs.width()), y, z),
-                                      dim3(unsigned(threads_x), unsigned(threads_y)), shared, A,
-                                      args.n, args.A.ld, pairs, part);
-                        });
+    turn::for_each_part(
+        pairs.height(), args.batch, [&](const turn::Part& part, unsigned y, unsigned z) {
+          launch_early(After::Anything, queue, kernel, dim3(unsigned(pairs.width()), y, z),
+                       dim3(unsigned(threads_x), unsigned(threads_y)), shared, A, args.n, args.A.ld,
+                       pairs, part);
+        });
   };
   if (access_bits(args.A, args.batch, size) % 16 == 0) {
     with_size(size, [&]<int S>() {

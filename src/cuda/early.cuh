@@ -1,0 +1,34 @@
+// Kernels that start while the one before them in the stream ends ("programmatic dependent launch",
+// from compute capability 9.0 on). Between calls one after another that saves 1 to 2 us.
+#pragma once
+
+#include "cuda/launch.cuh"
+
+namespace mblas::cuda {
+
+/// What a kernel of launch_early() does before all else: waits until the kernels before it are done
+/// and their results visible, and lets the next one come.
+__device__ inline void begin_early() {
+#if __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
+/// What precedes a launch in its stream. A graph that is being captured takes such launches after
+/// kernels only.
+enum class After { Anything, Kernel };
+
+/// launch_grid() for kernels that call begin_early().
+template <class... Parameters, class... Arguments>
+void launch_early(After after, const CudaQueue& queue, void (*kernel)(Parameters...), dim3 grid,
+                  dim3 threads, std::size_t shared, const Arguments&... arguments) {
+  const bool early =
+      runs_clusters(queue.device()) && (after == After::Kernel || !queue.capturing());
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  launch_with({&attribute, std::size_t(early)}, queue, kernel, grid, threads, shared, arguments...);
+}
+
+}  // namespace mblas::cuda
