@@ -389,8 +389,9 @@ std::vector<Case> thin_cases(std::string_view op, Types types) {
     // vectors, odd sizes, and rows and matrices apart.
     if constexpr (std::same_as<decltype(c), GemmCase>) {
       constexpr std::int64_t kShapes[][3] = {
-          {4, 4, 4},   {8, 8, 8},   {16, 16, 16}, {32, 32, 32},    {3, 5, 7},       {24, 20, 12},
-          {31, 17, 9}, {6, 10, 18}, {48, 40, 33}, {70001, 16, 64}, {70003, 13, 61}, {9001, 3, 6}};
+          {4, 4, 4},       {8, 8, 8},    {16, 16, 16},   {32, 32, 32},   {3, 5, 7},
+          {24, 20, 12},    {31, 17, 9},  {6, 10, 18},    {48, 40, 33},   {70001, 16, 64},
+          {70003, 13, 61}, {9001, 3, 6}, {9001, 64, 64}, {9003, 61, 59}, {9001, 30, 20}};
       Sampler sampler(std::uint64_t(types.in) + 17);
       for (const auto& [m, n, k] : kShapes)
         for (const bool apart : kBools) {

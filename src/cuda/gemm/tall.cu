@@ -1,32 +1,38 @@
-// Floats and doubles, n of at most 16, k of at most 64, many rows: A is read and C written once,
-// which takes longer than the products do. So op(B) stays in a block's shared memory, and panels of
-// A go through it, each asked for while the one before is multiplied: tiles that come and go, as
-// other kernels have them, wait for both operands each time.
+// Floats and doubles, n and k of at most 64, many rows: A is read and C written once, which takes
+// longer than the products of doubles, and no less than half as long as those of floats. So op(B)
+// stays in a block's shared memory, and every warp brings pieces of A through a ring of its own, a
+// slot of k at a time: no barrier stops the block, and while some warps wait for A or write C
+// others multiply.
 //
-// A panel lies in shared memory as A does, along k or along the rows, on rows whose starts differ
-// in their banks. Floats are multiplied eight columns and two rows a thread, doubles by the fp64
-// tensor cores, 16 rows a warp. With 64 columns, where the products take as long as the copies,
-// this was slower than tiles: a block's few warps do not hide both.
-#include "cuda/gemm/gemm.cuh"
+// A slot lies in shared memory as A does, along k or along the rows, on rows whose starts differ in
+// their banks. Doubles are multiplied by the fp64 tensor cores, 16 rows a warp. Floats are
+// multiplied eight columns and up to eight rows a lane, for which shared memory has to give lanes a
+// float for every four products, as fast as it can: with four rows it was too slow, and 16 leave
+// registers for eight warps only, which was no faster.
+//
+// On an H200 65536x64x64 takes 18.8 us of floats and 20.9 of doubles, without the products about
+// 12.5 and 20, of which 4 are the kernel's beginning and end. Rings of more slots were slower:
+// op(B) and the first slots wait behind what is asked for early.
+#include "cuda/gemm/allow_shared.cuh"
 #include "cuda/gemm/instructions.cuh"
+#include "cuda/gemm/parts.cuh"
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm {
 namespace tall_file {
 
-constexpr int kColumns = 16, kMostDepth = 64;  // at most, of n and of k
-constexpr std::int64_t kLeastRows = 256;
-constexpr int kWarps = 4, kThreads = 32 * kWarps;
-constexpr int kBlocks = 4;  // that registers allow on a multiprocessor
-constexpr int kStages = 2;
-constexpr int kStep = 4;  // of k
+constexpr int kMostColumns = 64, kMostDepth = 64;  // of n and of k
+// Of C; with a larger op(B) a warp has so much to do for a piece that tiles of fewer rows, which
+// several warps share, are done sooner.
+constexpr std::int64_t kLeastRows = 256, kLeastRowsLarge = 8192, kLarge = 64 * 32;
+constexpr int kMostWarps = 12;
+constexpr int kSlotDepth = 32, kStep = 4;  // of k
 
 template <class T>
 struct Problem : GemmProblem<T> {
-  std::int64_t panels = 0;
-  int depth = 0;  ///< k, as a multiple of kStep
-  int pitch = 0;  ///< elements between rows of a panel
-  bool vectors_c = false;
+  std::int64_t pieces = 0;
+  int depth = 0;                              ///< k, as a multiple of kStep
+  bool vectors_b = false, vectors_c = false;  ///< rows are accessed 16 bytes at a time
 };
 
 template <class T>
@@ -37,216 +43,340 @@ struct alignas(kCount * sizeof(T)) Vector {
   T e[kCount];
 };
 
-/// How a block's threads share a panel of kRows rows of C.
-template <class T, bool kAlongK>
-struct Shape;
+/// How a warp's lanes share a piece of kRows rows of C: each has kLines×kAcross vectors.
+template <class T, int kColumns, bool kAlongK>
+struct Share;
 
-template <bool kAlongK>
-struct Shape<float, kAlongK> {
-  static constexpr int kRows = 32 * kWarps, kPitchB = kColumns;
-  static constexpr int kLanesN = kColumns / 8, kLanesM = 32 / kLanesN;
-  static constexpr int kMicro = 32 / kLanesM;  // rows of a thread
+template <int kColumns, bool kAlongK>
+struct Share<float, kColumns, kAlongK> {
+  static constexpr int kSlots = 3;
+  static constexpr int kRows = 32, kLanesN = kColumns / 8, kLanesM = 32 / kLanesN;
+  static constexpr int kLines = kRows / kLanesM, kLineStep = kAlongK ? kLanesM : 1;
+  static constexpr int kAcross = 2, kColumnStep = kColumns / 2;
+  static constexpr int kPitchA = kAlongK ? kSlotDepth + 4 : kRows, kPitchB = kColumns + 4;
 
-  /// Of a panel: 16-byte reads of rows that are neighbours must not meet in a bank.
-  static int pitch(int depth) { return kAlongK ? (depth / 4 | 1) * 4 : kRows + 4; }
+  int lane;
+  float sum[kLines][8] = {};
 
-  int lane_m, lane_n, first;
-  float sum[kMicro][8] = {};
+  __device__ static int row_of(int lane) { return lane / kLanesN * (kAlongK ? 1 : kLines); }
+  __device__ static int column_of(int lane) { return lane % kLanesN * 4; }
 
-  __device__ Shape() {
-    const int lane = int(threadIdx.x) % 32;
-    lane_m = lane / kLanesN;
-    lane_n = lane % kLanesN;
-    first = int(threadIdx.x) / 32 * 32;
-  }
-  __device__ int row(int i) const {
-    return first + (kAlongK ? i * kLanesM + lane_m : lane_m * kMicro + i);
-  }
-  __device__ int column(int half) const { return half * (kColumns / 2) + lane_n * 4; }
+  __device__ Share(const float* /*b*/, int lane) : lane(lane) {}
 
-  __device__ void multiply(const float* a, int pitch, const float* b) {
-    float left[kStep][kMicro];
+  __device__ void multiply(const float* a, const float* b, const float* /*next_b*/) {
+    a += row_of(lane) * (kAlongK ? kPitchA : 1);
+    b += column_of(lane);
+    Vector<float> right[kStep][2];
+    const auto load_right = [&](int l) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        right[l][half] =
+            *reinterpret_cast<const Vector<float>*>(b + l * kPitchB + half * kColumnStep);
+    };
+    const auto add = [&](int i, int l, float left) {
+#pragma unroll
+      for (int at = 0; at < 8; ++at) {
+        // There and back: each product shares an operand with the one before.
+        const int j = (i + l) % 2 != 0 ? 7 - at : at;
+        sum[i][j] += left * right[l][j / 4].e[j % 4];
+      }
+    };
     if constexpr (kAlongK) {
 #pragma unroll
-      for (int i = 0; i < kMicro; ++i) {
-        const auto v = *reinterpret_cast<const Vector<float>*>(a + row(i) * pitch);
+      for (int l = 0; l < kStep; ++l) load_right(l);
 #pragma unroll
-        for (int l = 0; l < kStep; ++l) left[l][i] = v.e[l];
+      for (int i = 0; i < kLines; ++i) {
+        const auto left = *reinterpret_cast<const Vector<float>*>(a + i * kLineStep * kPitchA);
+#pragma unroll
+        for (int l = 0; l < kStep; ++l) add(i, l, left.e[l]);
       }
     } else {
+      constexpr int kEach = kLines < 4 ? kLines : 4;
 #pragma unroll
       for (int l = 0; l < kStep; ++l) {
-        const auto v = *reinterpret_cast<const Vector<float, kMicro>*>(a + l * pitch + row(0));
+        load_right(l);
 #pragma unroll
-        for (int i = 0; i < kMicro; ++i) left[l][i] = v.e[i];
+        for (int first = 0; first < kLines; first += kEach) {
+          const auto left = *reinterpret_cast<const Vector<float, kEach>*>(a + l * kPitchA + first);
+#pragma unroll
+          for (int i = 0; i < kEach; ++i) add(first + i, l, left.e[i]);
+        }
       }
     }
-#pragma unroll
-    for (int l = 0; l < kStep; ++l) {
-      Vector<float> right[2];
-#pragma unroll
-      for (int half = 0; half < 2; ++half)
-        right[half] = *reinterpret_cast<const Vector<float>*>(b + l * kPitchB + column(half));
-#pragma unroll
-      for (int i = 0; i < kMicro; ++i)
-#pragma unroll
-        for (int j = 0; j < 8; ++j) sum[i][j] += left[l][i] * right[j / 4].e[j % 4];
-    }
   }
-  /// f(row, column, vector) for all that the thread has of the panel's C.
-  template <class F>
-  __device__ void for_each(F&& f) const {
-#pragma unroll
-    for (int i = 0; i < kMicro; ++i)
-#pragma unroll
-      for (int half = 0; half < 2; ++half)
-        f(row(i), column(half),
-          Vector<float>{{sum[i][4 * half], sum[i][4 * half + 1], sum[i][4 * half + 2],
-                         sum[i][4 * half + 3]}});
+  __device__ Vector<float> at(int i, int j) const {
+    const float* const x = sum[i] + 4 * j;
+    return {x[0], x[1], x[2], x[3]};
   }
 };
 
-template <bool kAlongK>
-struct Shape<double, kAlongK> {
-  static constexpr int kRows = 16 * kWarps, kPitchB = kColumns + 4;
+template <int kColumns, bool kAlongK>
+struct Share<double, kColumns, kAlongK> {
+  static constexpr int kSlots = 2;
+  static constexpr int kRows = 16, kTiles = kColumns / 8;
+  static constexpr int kLines = 2, kLineStep = 8, kAcross = kTiles, kColumnStep = 8;
+  static constexpr int kPitchA = (kAlongK ? kSlotDepth : kRows) + 4, kPitchB = kColumns + 4;
 
-  static int pitch(int depth) { return (kAlongK ? (depth + 15) / 16 * 16 : kRows) + 4; }
+  int g, t;
+  double sum[kTiles][4] = {};
+  double right[kTiles];  // of the next step
 
-  int g, t, first;
-  double sum[kColumns / 8][4] = {};
+  __device__ static int row_of(int lane) { return lane / 4; }
+  __device__ static int column_of(int lane) { return lane % 4 * 2; }
 
-  __device__ Shape() {
-    g = int(threadIdx.x) % 32 / 4;
-    t = int(threadIdx.x) % 4;
-    first = int(threadIdx.x) / 32 * 16;
+  __device__ Share(const double* b, int lane) : g(lane / 4), t(lane % 4) {
+#pragma unroll
+    for (int j = 0; j < kTiles; ++j) right[j] = b[t * kPitchB + 8 * j + g];
   }
-  __device__ void multiply(const double* a, int pitch, const double* b) {
+  __device__ void multiply(const double* a, const double* /*b*/, const double* next_b) {
     double left[2];
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int row = first + 8 * i + g;
-      left[i] = a[kAlongK ? row * pitch + t : t * pitch + row];
-    }
-#pragma unroll
-    for (int j = 0; j < kColumns / 8; ++j) multiply_tile(sum[j], left, b[t * kPitchB + 8 * j + g]);
-  }
-  template <class F>
-  __device__ void for_each(F&& f) const {
-#pragma unroll
     for (int i = 0; i < 2; ++i)
+      left[i] = a[kAlongK ? (8 * i + g) * kPitchA + t : t * kPitchA + 8 * i + g];
 #pragma unroll
-      for (int j = 0; j < kColumns / 8; ++j)
-        f(first + 8 * i + g, 8 * j + 2 * t, Vector<double>{{sum[j][2 * i], sum[j][2 * i + 1]}});
+    for (int j = 0; j < kTiles; ++j) {
+      multiply_tile(sum[j], left, right[j]);
+      right[j] = next_b[t * kPitchB + 8 * j + g];
+    }
   }
+  __device__ Vector<double> at(int i, int j) const { return {sum[j][2 * i], sum[j][2 * i + 1]}; }
 };
 
-/// Asks for panel `rows` of A, from its first row on; zeros for what is beyond m and k.
-template <class T, int kRows, bool kAlongK, bool kVectors>
-__device__ void fetch(const Problem<T>& p, std::int64_t first_row, unsigned to) {
-  constexpr int kEach = kVectors ? kVector<T> : 1;  // elements of a copy
-  const auto* const A = static_cast<const T*>(p.A.at(0));
-  const int rows = int(min(p.m - first_row, std::int64_t(kRows))), k = int(p.k);
-  // Copies of a line of the panel: a row, or kRows of one k.
-  const int across = (kAlongK ? p.depth : kRows) / kEach, lines = kAlongK ? kRows : p.depth;
-  const int step_line = kThreads / across, step_at = kThreads % across;
-  int line = int(threadIdx.x) / across, at = int(threadIdx.x) % across;
-  while (line < lines) {
-    const int row = kAlongK ? line : at * kEach, l = kAlongK ? at * kEach : line;
-    const int inside = row < rows && l < k ? min(kEach, kAlongK ? k - l : rows - row) : 0;
-    const T* const from = inside > 0 ? A + (first_row + row) * p.a.row + l * p.a.col : A;
-    copy_async<kEach* int(sizeof(T))>(to + unsigned(line * p.pitch + at * kEach) * sizeof(T), from,
+template <class S, bool kAlongK>
+inline constexpr int kSlotSize = S::kPitchA*(kAlongK ? S::kRows : kSlotDepth);
+
+/// Asks for op(B), with zeros around it.
+template <class T, class S, int kColumns, int kEach>
+__device__ void fetch_b(const Problem<T>& p, T* to) {
+  constexpr unsigned kCopies = kColumns / kEach, kNeighbours = 4;
+  const auto* const B = static_cast<const T*>(p.B.at(0));
+  const bool along_k = kEach == 1 && p.b.row == 1;  // neighbours in memory by neighbouring threads
+#pragma unroll 4
+  for (unsigned i = threadIdx.x; i < unsigned(p.depth) * kCopies; i += blockDim.x) {
+    const int l =
+        int(along_k ? i / (kNeighbours * kCopies) * kNeighbours + i % kNeighbours : i / kCopies);
+    const int j = int((along_k ? i / kNeighbours : i) % kCopies) * kEach;
+    const int inside = l < p.k ? max(min(int(p.n) - j, kEach), 0) : 0;
+    copy_async<kEach* int(sizeof(T))>(shared_address(to + l * S::kPitchB + j),
+                                      inside > 0 ? B + l * p.b.row + j * p.b.col : B,
                                       inside * int(sizeof(T)));
-    line += step_line;
-    at += step_at;
-    if (at >= across) at -= across, ++line;
   }
 }
 
-template <class T, bool kAlongK, bool kVectors>
-__global__ void __launch_bounds__(kThreads, kBlocks)
+/// Asks for a slot of A, rows from `row0` and k from `k0` on; zeros for what is beyond k.
+template <class T, class S, bool kAlongK, bool kVectors>
+__device__ void fetch(const Problem<T>& p, std::int64_t row0, int k0, T* slot, int lane) {
+  constexpr int kEach = kVectors ? kVector<T> : 1, kBytes = kEach * int(sizeof(T));
+  // A line is a row, or all rows of one k; lanes copy kAcross vectors of kHop lines at a time.
+  constexpr int kLength = kAlongK ? kSlotDepth : S::kRows;
+  constexpr int kLines = kAlongK ? S::kRows : kSlotDepth;
+  constexpr int kAcross = kLength / kEach, kHop = 32 / kAcross;
+  static_assert(kAcross <= 32);
+  const int rows = int(min(p.m - row0, std::int64_t(S::kRows))), left = int(p.k) - k0;
+  const int first = lane / kAcross, at = lane % kAcross * kEach;
+  const std::int64_t line = kAlongK ? p.a.row : p.a.col;
+  const T* const A = static_cast<const T*>(p.A.at(0)) + row0 * p.a.row + k0 * p.a.col;
+  unsigned to = shared_address(slot + first * S::kPitchA + at);
+  constexpr unsigned kTo = kHop * S::kPitchA * sizeof(T);
+
+  if (rows == S::kRows && (left >= kSlotDepth || p.k % kStep == 0)) {
+    if (kAlongK && at >= left) return;
+    const T* from = A + first * line + at;
+#pragma unroll
+    for (int i = 0; i < kLines; i += kHop, to += kTo, from += kHop * line)
+      if (kAlongK || i < left) copy_async<kBytes>(to, from);
+    return;
+  }
+  const int inside = max(min((kAlongK ? left : rows) - at, kEach), 0);
+  const int lines = kAlongK ? rows : min(p.depth - k0, kSlotDepth);
+#pragma unroll 1
+  for (int i = first; i < lines; i += kHop, to += kTo) {
+    const bool any = inside > 0 && (kAlongK || i < left);
+    copy_async<kBytes>(to, any ? A + i * line + at : A, any ? inside * int(sizeof(T)) : 0);
+  }
+}
+
+/// The lane's number, read anew: what follows from it takes no registers before.
+__device__ inline int lane_now() {
+  int x;
+  asm volatile("mov.u32 %0, %%laneid;" : "=r"(x));
+  return x;
+}
+
+/// A lane's share of C: the first of its vectors, and how much from there on is inside.
+template <class T>
+struct Target {
+  T* c;
+  int rows, cols;
+};
+template <class S, class T>
+__device__ Target<T> target_of(const Problem<T>& p, std::int64_t row0) {
+  const int lane = lane_now(), i = S::row_of(lane), j = S::column_of(lane);
+  return {static_cast<T*>(p.C.at(0)) + (row0 + i) * p.ldc + j,
+          int(min(p.m - row0, std::int64_t(S::kRows))) - i, int(p.n) - j};
+}
+
+/// Asks for a lane's share of C, which is read when the products are there.
+template <class S, class T>
+__device__ void prefetch(const Problem<T>& p, const Target<T>& target) {
+#pragma unroll
+  for (int i = 0; i < S::kLines; ++i)
+#pragma unroll
+    for (int j = 0; j < S::kAcross; ++j)
+      if (i * S::kLineStep < target.rows && j * S::kColumnStep < target.cols)
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(target.c + i * S::kLineStep * p.ldc +
+                                                      j * S::kColumnStep));
+}
+
+/// Writes a lane's share of C. kAll: all rows are inside, and vectors are whole.
+template <bool kAll, bool kRead, class T, class S>
+__device__ void finish(const Problem<T>& p, const S& share, const Target<T>& target) {
+  constexpr int kV = kVector<T>, kVectors = 8;  // of C, read together
+  constexpr int kAtOnce = S::kLines * S::kAcross < kVectors ? S::kLines : kVectors / S::kAcross;
+  const std::int64_t step = S::kLineStep * p.ldc;
+  T* c = target.c;
+#pragma unroll
+  for (int first = 0; first < S::kLines; first += kAtOnce, c += kAtOnce * step) {
+    const auto each = [&](auto&& use) {
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i)
+#pragma unroll
+        for (int j = 0; j < S::kAcross; ++j)
+          if (kAll || (first + i) * S::kLineStep < target.rows)
+            if (j * S::kColumnStep < target.cols)
+              use(i, j, c + i * step + j * S::kColumnStep, target.cols - j * S::kColumnStep);
+    };
+    Vector<T> old[kAtOnce][S::kAcross];
+    if constexpr (kRead)
+      each([&](int i, int j, const T* from, int inside) {
+        if constexpr (kAll) {
+          old[i][j] = *reinterpret_cast<const Vector<T>*>(from);
+        } else {
+#pragma unroll
+          for (int e = 0; e < kV; ++e)
+            if (e < inside) old[i][j].e[e] = from[e];
+        }
+      });
+    each([&](int i, int j, T* to, int inside) {
+      Vector<T> v = share.at(first + i, j);
+#pragma unroll
+      for (int e = 0; e < kV; ++e) {
+        v.e[e] = p.alpha * v.e[e];
+        if constexpr (kRead) v.e[e] = multiply_add(p.beta, old[i][j].e[e], v.e[e]);
+      }
+      if constexpr (kAll) {
+        *reinterpret_cast<Vector<T>*>(to) = v;
+      } else {
+#pragma unroll
+        for (int e = 0; e < kV; ++e)
+          if (e < inside) to[e] = v.e[e];
+      }
+    });
+  }
+}
+
+template <class T, int kColumns, bool kAlongK, bool kVectors>
+__global__ void __launch_bounds__(32 * kMostWarps, 1)
     tall_kernel(const __grid_constant__ Problem<T> p) {
-  using S = Shape<T, kAlongK>;
+  using S = Share<T, kColumns, kAlongK>;
+  constexpr int kSlots = S::kSlots, kSize = kSlotSize<S, kAlongK>;
   extern __shared__ __align__(16) unsigned char memory[];
   T* const right = reinterpret_cast<T*>(memory);
-  T* const panels = right + p.depth * S::kPitchB;
-  const int panel_size = (kAlongK ? S::kRows : p.depth) * p.pitch;
-  const auto ask = [&](std::int64_t panel, int stage) {
-    if (panel < p.panels)
-      fetch<T, S::kRows, kAlongK, kVectors>(p, panel * S::kRows,
-                                            shared_address(panels + stage * panel_size));
+  const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
+  T* const ring = right + p.depth * S::kPitchB + warp * kSlots * kSize;
+  const std::int64_t hop = std::int64_t(gridDim.x) * (blockDim.x / 32);
+  std::int64_t piece = std::int64_t(gridDim.x) * warp + blockIdx.x;
+  parts::begin();
+
+  std::int64_t next_piece = piece;
+  int next_k = 0, next_slot = 0;
+  const auto ask = [&] {
+    if (next_piece < p.pieces)
+      fetch<T, S, kAlongK, kVectors>(p, next_piece * S::kRows, next_k, ring + next_slot * kSize,
+                                     lane);
     commit_copies();
+    next_slot = next_slot + 1 == kSlots ? 0 : next_slot + 1;
+    next_k += kSlotDepth;
+    if (next_k >= p.depth) next_k = 0, next_piece += hop;
   };
+  if (p.vectors_b)
+    fetch_b<T, S, kColumns, kVector<T>>(p, right);
+  else
+    fetch_b<T, S, kColumns, 1>(p, right);
+  commit_copies();
+  ask();
+  wait_copies<1>();
+  __syncthreads();
+#pragma unroll 1
+  for (int i = 1; i < kSlots; ++i) ask();
 
-  // Complete with the first panel: one group of copies has both.
-  const auto* const B = static_cast<const T*>(p.B.at(0));
-  for (int i = int(threadIdx.x); i < p.depth * kColumns; i += kThreads) {
-    const int l = i / kColumns, j = i % kColumns;
-    const bool inside = l < p.k && j < p.n;
-    copy_async<sizeof(T)>(shared_address(right + l * S::kPitchB + j),
-                          inside ? B + l * p.b.row + j * p.b.col : B, inside ? sizeof(T) : 0);
-  }
-  std::int64_t panel = blockIdx.x;
-#pragma unroll
-  for (int s = 0; s < kStages; ++s) ask(panel + s * std::int64_t(gridDim.x), s);
-
-  for (int stage = 0; panel < p.panels; panel += gridDim.x, stage = (stage + 1) % kStages) {
-    wait_copies<kStages - 1>();
-    __syncthreads();
-    S share;
-    const T* const left = panels + stage * panel_size;
-#pragma unroll 2
-    for (int l = 0; l < p.depth; l += kStep)
-      share.multiply(left + l * (kAlongK ? 1 : p.pitch), p.pitch, right + l * S::kPitchB);
-    __syncthreads();
-    ask(panel + kStages * std::int64_t(gridDim.x), stage);
-
-    const std::int64_t first_row = panel * S::kRows;
-    const int rows = int(min(p.m - first_row, std::int64_t(S::kRows))), n = int(p.n);
-    T* const C = static_cast<T*>(p.C.at(0)) + first_row * p.ldc;
-    share.for_each([&](int row, int column, Vector<T> v) {
-      if (row >= rows) return;
-      T* const c = C + row * p.ldc + column;
-      if (p.vectors_c && column + kVector<T> <= n) {
-        auto* const place = reinterpret_cast<Vector<T>*>(c);
-        const Vector<T> old = p.read_c ? *place : Vector<T>{};
-#pragma unroll
-        for (int e = 0; e < kVector<T>; ++e) {
-          v.e[e] = p.alpha * v.e[e];
-          if (p.read_c) v.e[e] = multiply_add(p.beta, old.e[e], v.e[e]);
-        }
-        *place = v;
-        return;
+  int slot = 0;
+#pragma unroll 1
+  for (; piece < p.pieces; piece += hop) {
+    const std::int64_t row0 = piece * S::kRows;
+    if (p.read_c) prefetch<S>(p, target_of<S>(p, row0));
+    S share(right, lane);
+#pragma unroll 1
+    for (int k0 = 0; k0 < p.depth; k0 += kSlotDepth) {
+      wait_copies<kSlots - 1>();
+      __syncwarp();
+      const T* left = ring + slot * kSize;
+#pragma unroll 1
+      for (int k = k0, end = min(k0 + kSlotDepth, p.depth); k < end; k += kStep) {
+        const int next = k + kStep < p.depth ? k + kStep : 0;
+        share.multiply(left, right + k * S::kPitchB, right + next * S::kPitchB);
+        left += kStep * (kAlongK ? 1 : S::kPitchA);
       }
-#pragma unroll
-      for (int e = 0; e < kVector<T>; ++e)
-        if (column + e < n) store(p, v.e[e], c + e);
-    });
+      __syncwarp();
+      ask();
+      slot = slot + 1 == kSlots ? 0 : slot + 1;
+    }
+
+    const auto target = target_of<S>(p, row0);
+    const bool all = row0 + S::kRows <= p.m && p.vectors_c;
+    if (all && !p.read_c)
+      finish<true, false>(p, share, target);
+    else if (all)
+      finish<true, true>(p, share, target);
+    else if (!p.read_c)
+      finish<false, false>(p, share, target);
+    else
+      finish<false, true>(p, share, target);
   }
 }
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (args.in != DType::f32 && args.in != DType::f64) return "for f32 and f64";
-  if (args.n > kColumns || args.k > kMostDepth || args.k == 0 || args.m < kLeastRows ||
+  if (args.n > kMostColumns || args.k > kMostDepth || args.k == 0 || args.m < kLeastRows ||
       args.batch > 1)
-    return "for one product of at least 256 rows, n of at most 16, k of at most 64";
+    return "for one product of at least 256 rows, n and k of at most 64";
+  if (args.n * args.k > kLarge && args.m < kLeastRowsLarge)
+    return "for at least 8192 rows where op(B) has more than 2048 elements";
   if (args.in == DType::f64 && device.capability < 80) return "fp64 tensor cores came with 8.0";
   return declines_emulation(args, device);
 }
 
-template <class T, bool kAlongK, bool kVectors>
+template <class T, int kColumns, bool kAlongK, bool kVectors>
 void launch_tall(Problem<T> p, const CudaQueue& queue) {
-  using S = Shape<T, kAlongK>;
-  constexpr auto kKernel = tall_kernel<T, kAlongK, kVectors>;
-  p.pitch = S::pitch(p.depth);
-  p.panels = ceil_div(p.m, S::kRows);
-  const int panel = (kAlongK ? S::kRows : p.depth) * p.pitch;
-  const int bytes = (p.depth * S::kPitchB + kStages * panel) * int(sizeof(T));
-  constexpr int kReserved = 1 << 10;  // of each block
-  const std::int64_t fit =
-      std::clamp(int(queue.device().shared_memory) / (bytes + kReserved), 1, kBlocks);
-  launch_grid(queue, kKernel,
-              unsigned(std::min(p.panels, fit * std::max(queue.device().compute_units, 1))),
-              kThreads, std::size_t(bytes), p);
+  using S = Share<T, kColumns, kAlongK>;
+  constexpr auto kKernel = tall_kernel<T, kColumns, kAlongK, kVectors>;
+  p.pieces = ceil_div(p.m, S::kRows);
+  const std::int64_t units = std::max(queue.device().compute_units, 1);
+  const auto bytes = [&](int warps) {
+    return (p.depth * S::kPitchB + warps * S::kSlots * kSlotSize<S, kAlongK>)*int(sizeof(T));
+  };
+  // As many warps as there is room for, the same number for each scheduler; or eight, where fewer
+  // of those have nothing to do in the last turn.
+  int warps = kMostWarps;
+  while (warps > 4 && std::size_t(bytes(warps)) > queue.device().shared_memory) warps -= 4;
+  const auto in_turns = [&](int w) { return ceil_div(p.pieces, units * w) * w; };
+  if (warps > 8 && in_turns(8) < in_turns(warps)) warps = 8;
+
+  const DeviceGuard guard(queue.device().ordinal);
+  static std::atomic<std::uint64_t> allowed;
+  allow_shared(kKernel, int(queue.device().shared_memory), queue.device().ordinal, allowed);
+  parts::launch_with(queue, kKernel, std::min(p.pieces, units), 32 * warps,
+                     std::size_t(bytes(warps)), p, !queue.capturing());
 }
 
 template <class T>
@@ -254,12 +384,18 @@ void run_as(const GemmArgs& args, const CudaQueue& queue) {
   Problem<T> p{gemm_problem<T, T>(args, queue, 1, 1)};
   const int size = size_of(args.in);
   p.depth = int(ceil_div(args.k, kStep)) * kStep;
-  p.vectors_c = access_bits(args.C, 1, size) % 16 == 0;
+  p.vectors_b = p.b.col == 1 && access_bits(args.B, 1, size) % 16 == 0;
+  p.vectors_c = args.n % kVector<T> == 0 && access_bits(args.C, 1, size) % 16 == 0;
   const bool along_k = p.a.col == 1, vectors = access_bits(args.A, 1, size) % 16 == 0;
-  if (along_k && vectors) return launch_tall<T, true, true>(p, queue);
-  if (along_k) return launch_tall<T, true, false>(p, queue);
-  if (vectors) return launch_tall<T, false, true>(p, queue);
-  launch_tall<T, false, false>(p, queue);
+  const auto with_columns = [&]<int kColumns>() {
+    if (along_k && vectors) return launch_tall<T, kColumns, true, true>(p, queue);
+    if (along_k) return launch_tall<T, kColumns, true, false>(p, queue);
+    if (vectors) return launch_tall<T, kColumns, false, true>(p, queue);
+    launch_tall<T, kColumns, false, false>(p, queue);
+  };
+  if (args.n <= 16) return with_columns.template operator()<16>();
+  if (args.n <= 32) return with_columns.template operator()<32>();
+  with_columns.template operator()<kMostColumns>();
 }
 
 void run(const GemmArgs& args, Queue& base) {
@@ -274,7 +410,7 @@ void run(const GemmArgs& args, Queue& base) {
 
 Kernel<GemmArgs> tall() {
   using namespace tall_file;
-  return {"tall", "many rows, n up to 16, k up to 64: op(B) stays, A streams by", declines,
+  return {"tall", "many rows, n and k up to 64: op(B) stays, A streams by", declines,
           gemm_pointer_bytes, run};
 }
 
