@@ -19,16 +19,24 @@ __device__ inline void begin_early() {
 /// kernels only.
 enum class After { Anything, Kernel };
 
-/// launch_grid() for kernels that call begin_early().
-template <class... Parameters, class... Arguments>
-void launch_early(After after, const CudaQueue& queue, void (*kernel)(Parameters...), dim3 grid,
-                  dim3 threads, std::size_t shared, const Arguments&... arguments) {
-  const bool early =
-      runs_clusters(queue.device()) && (after == After::Kernel || !queue.capturing());
+inline bool starts_early(After after, const CudaQueue& queue) {
+  return runs_clusters(queue.device()) && (after == After::Kernel || !queue.capturing());
+}
+inline cudaLaunchAttribute early_attribute() {
   cudaLaunchAttribute attribute = {};
   attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   attribute.val.programmaticStreamSerializationAllowed = 1;
-  launch_with({&attribute, std::size_t(early)}, queue, kernel, grid, threads, shared, arguments...);
+  return attribute;
+}
+
+/// launch_grid() for kernels that call begin_early(). Their files must be compiled for the device's
+/// own capability: code of an older PTX does not wait.
+template <class... Parameters, class... Arguments>
+void launch_early(After after, const CudaQueue& queue, void (*kernel)(Parameters...), dim3 grid,
+                  dim3 threads, std::size_t shared, const Arguments&... arguments) {
+  cudaLaunchAttribute attribute = early_attribute();
+  launch_with({&attribute, std::size_t(starts_early(after, queue))}, queue, kernel, grid, threads,
+              shared, arguments...);
 }
 
 }  // namespace mblas::cuda

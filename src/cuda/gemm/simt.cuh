@@ -18,6 +18,7 @@
 
 #include <type_traits>
 
+#include "cuda/early.cuh"
 #include "cuda/gemm/gemm.cuh"
 #include "cuda/gemm/instructions.cuh"
 
@@ -376,6 +377,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   static_assert(kDepth % 2 == 0, "the last depth of a step fetches into the first's registers");
   extern __shared__ __align__(128) unsigned char shared[];
 
+  begin_early();
   if (p.where && *p.where == 0) return;
   const int thread = int(threadIdx.x);
   const Share<S, T> share(thread);
@@ -548,6 +550,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
 template <class S, class T>
 __global__ void __launch_bounds__(S::kThreads) sum_kernel(const __grid_constant__ Problem<T> p) {
   constexpr int kAcross = S::kTileN / kVector<T>, kVectors = S::kTileM * kAcross;
+  begin_early();
   if (p.where && *p.where == 0) return;
   const std::int64_t count = (p.tiles.count() - p.whole) * kVectors;
   for (std::int64_t w = blockIdx.x * std::int64_t(S::kThreads) + threadIdx.x; w < count;

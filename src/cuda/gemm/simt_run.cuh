@@ -18,15 +18,19 @@ void launch_kernel(Problem<T> p, const CudaQueue& queue) {
   const DeviceGuard guard(queue.device().ordinal);
   allow_shared(kKernel, kBytes, queue.device().ordinal, allowed);
 
-  cudaLaunchAttribute cluster = {};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {unsigned(p.slices), 1, 1};
+  cudaLaunchAttribute attributes[2] = {};
+  unsigned count = 0;
+  if (starts_early(After::Anything, queue)) attributes[count++] = early_attribute();
+  if (p.cluster) {
+    attributes[count].id = cudaLaunchAttributeClusterDimension;
+    attributes[count++].val.clusterDim = {unsigned(p.slices), 1, 1};
+  }
   cudaLaunchConfig_t config = {};
   config.blockDim = Shape::kThreads;
   config.dynamicSmemBytes = kBytes;
   config.stream = queue.stream();
-  config.attrs = &cluster;
-  config.numAttrs = p.cluster ? 1 : 0;
+  config.attrs = attributes;
+  config.numAttrs = count;
   const std::int64_t blocks = p.blocks();
   const std::int64_t most = std::numeric_limits<int>::max() / p.slices * p.slices;
   for (; p.first_block < blocks; p.first_block += most) {
@@ -71,9 +75,11 @@ void run_tiles(Problem<T> p, Copy copy_a, Copy copy_b, const CudaQueue& queue) {
   else
     with_b.template operator()<Copy::Turned>();
   if (p.slices > 1 && !p.cluster)
-    launch(queue, sum_kernel<Shape, T>,
-           (p.tiles.count() - p.whole) * Shape::kMicroM * Shape::kMicroN / kVector<T>,
-           dim3(Shape::kThreads), p);
+    launch_early(After::Kernel, queue, sum_kernel<Shape, T>,
+                 unsigned(std::min<std::int64_t>(
+                     (p.tiles.count() - p.whole) * Shape::kMicroM * Shape::kMicroN / kVector<T>,
+                     std::numeric_limits<int>::max())),
+                 Shape::kThreads, 0, p);
 }
 
 /// The tiles of kTiles and kComplexTiles, by number.

@@ -13,9 +13,9 @@
 // On an H200 65536x64x64 takes 18.8 us of floats and 20.9 of doubles, without the products about
 // 12.5 and 20, of which 4 are the kernel's beginning and end. Rings of more slots were slower:
 // op(B) and the first slots wait behind what is asked for early.
-#include "cuda/gemm/allow_shared.cuh"
+#include "cuda/early.cuh"
+#include "cuda/gemm/gemm.cuh"
 #include "cuda/gemm/instructions.cuh"
-#include "cuda/gemm/parts.cuh"
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm {
@@ -286,7 +286,7 @@ __global__ void __launch_bounds__(32 * kMostWarps, 1)
   T* const ring = right + p.depth * S::kPitchB + warp * kSlots * kSize;
   const std::int64_t hop = std::int64_t(gridDim.x) * (blockDim.x / 32);
   std::int64_t piece = std::int64_t(gridDim.x) * warp + blockIdx.x;
-  parts::begin();
+  begin_early();
 
   std::int64_t next_piece = piece;
   int next_k = 0, next_slot = 0;
@@ -372,11 +372,8 @@ void launch_tall(Problem<T> p, const CudaQueue& queue) {
   const auto in_turns = [&](int w) { return ceil_div(p.pieces, units * w) * w; };
   if (warps > 8 && in_turns(8) < in_turns(warps)) warps = 8;
 
-  const DeviceGuard guard(queue.device().ordinal);
-  static std::atomic<std::uint64_t> allowed;
-  allow_shared(kKernel, int(queue.device().shared_memory), queue.device().ordinal, allowed);
-  parts::launch_with(queue, kKernel, std::min(p.pieces, units), 32 * warps,
-                     std::size_t(bytes(warps)), p, !queue.capturing());
+  launch_early(After::Anything, queue, kKernel, unsigned(std::min(p.pieces, units)), 32 * warps,
+               std::size_t(bytes(warps)), p);
 }
 
 template <class T>

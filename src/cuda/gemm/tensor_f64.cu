@@ -205,6 +205,7 @@ std::size_t workspace_bytes(const GemmArgs& args, const DeviceInfo& device) {
 template <class T>
 __global__ void __launch_bounds__(256)
     add_parts_kernel(const __grid_constant__ TensorProblem<T> p) {
+  begin_early();
   if (p.where && *p.where == 0) return;
   const std::int64_t matrix = p.m * p.n, all = matrix * p.tiles.batch;
   for (std::int64_t e = blockIdx.x * std::int64_t(256) + threadIdx.x; e < all;
@@ -223,8 +224,8 @@ void run_tiles(const TensorProblem<T>& problem, const GemmArgs& args, const Cuda
   p.tiles = {ceil_div(p.m, Tile::kRows), ceil_div(p.n, Tile::kCols), args.batch};
   const auto blocks = unsigned(std::min<std::int64_t>(p.tiles.count() * p.splits, 1 << 30));
   const auto run = [&]<bool kAAlongK, bool kBAlongK>() {
-    launch_grid(queue, tensor_f64_kernel<Tile, kAAlongK, kBAlongK>, dim3(blocks), Tile::kThreads,
-                Tile::template kShared<kAAlongK, kBAlongK>, p);
+    launch_early(After::Anything, queue, tensor_f64_kernel<Tile, kAAlongK, kBAlongK>, blocks,
+                 Tile::kThreads, Tile::template kShared<kAAlongK, kBAlongK>, p);
   };
   const bool a = !is_transposed(args.transA), b = is_transposed(args.transB);
   if (a && b)
@@ -252,8 +253,9 @@ void run_as(const GemmArgs& args, const CudaQueue& queue, std::byte* parts,
     if (tile == plan.tile) run_tiles<typename Candidate::Tile>(p, args, queue);
   });
   if (plan.splits > 1)
-    launch(queue, add_parts_kernel<T>,
-           std::min<std::int64_t>(ceil_div(p.m * p.n * args.batch, 256), 1 << 16), dim3(256), p);
+    launch_early(After::Kernel, queue, add_parts_kernel<T>,
+                 unsigned(std::min<std::int64_t>(ceil_div(p.m * p.n * args.batch, 256), 1 << 16)),
+                 256, 0, p);
 }
 
 void run(const GemmArgs& args, Queue& base) {

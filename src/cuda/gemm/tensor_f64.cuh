@@ -14,6 +14,7 @@
 
 #include <cuda_pipeline_primitives.h>
 
+#include "cuda/early.cuh"
 #include "cuda/gemm/gemm.cuh"
 #include "cuda/gemm/instructions.cuh"
 
@@ -190,6 +191,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   constexpr int kStages = Tile::kStages, kM = Tile::kM, kN = Tile::kN;
   constexpr int kTurns = Tile::kTurns, kSteps = Tile::kDepth / 4 / kTurns;
   constexpr std::int64_t kGroup = 8;
+  begin_early();
   if (p.where && *p.where == 0) return;
   extern __shared__ __align__(16) unsigned char panels[];
   T* const panel_a = reinterpret_cast<T*>(panels);

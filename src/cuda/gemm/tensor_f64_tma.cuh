@@ -22,6 +22,7 @@
 // So X is B where B's rows are C's, and C is stored by rows either way.
 #pragma once
 
+#include "cuda/early.cuh"
 #include "cuda/gemm/gemm.cuh"
 #include "cuda/gemm/hopper/copy.cuh"
 #include "cuda/gemm/instructions.cuh"
@@ -369,6 +370,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
     }
     hopper::fence_barriers();
   }
+  begin_early();
   __syncthreads();
 
   int at = 0;  // steps of this block so far
@@ -561,6 +563,7 @@ __global__ void __launch_bounds__(256) add_parts_kernel(const __grid_constant__ 
   constexpr int kSize = Tile::kX * Tile::kY, kBlocks = kSize / 256;
   constexpr int kCols = kSwapped ? Tile::kX : Tile::kY;
   constexpr int kAtOnce = 8;  // loads under way
+  begin_early();
   const Schedule& s = p.schedule;
   const int cut = int(blockIdx.x) / kBlocks, e = int(blockIdx.x) % kBlocks * 256 + int(threadIdx.x);
   const int begin = cut * s.steps, end = begin + s.steps;

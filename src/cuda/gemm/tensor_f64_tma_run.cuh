@@ -17,11 +17,11 @@ void launch_tiles(const Problem<T>& p, const CudaQueue& queue) {
   const Schedule& s = p.schedule;
   const int units = std::max(queue.device().compute_units, 1);
   const int blocks = std::min(std::max(s.whole, s.ranges), units);
-  launch_grid(queue, kernel<Tile, kXAlongK, kYAlongK, kSwapped>, dim3(unsigned(blocks)),
-              Tile::kThreads, Tile::kShared, p);
+  launch_early(After::Anything, queue, kernel<Tile, kXAlongK, kYAlongK, kSwapped>, unsigned(blocks),
+               Tile::kThreads, Tile::kShared, p);
   if (s.ranges > s.tiles - s.whole)
-    launch(queue, add_parts_kernel<Tile, kSwapped, T>,
-           std::int64_t(s.tiles - s.whole) * (Tile::kX * Tile::kY / 256), dim3(256), p);
+    launch_early(After::Kernel, queue, add_parts_kernel<Tile, kSwapped, T>,
+                 unsigned(s.tiles - s.whole) * (Tile::kX * Tile::kY / 256), 256, 0, p);
 }
 
 }  // namespace mblas::cuda::gemm::tma64

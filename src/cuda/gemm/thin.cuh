@@ -96,6 +96,7 @@ __global__ void __launch_bounds__(kThreads, Shape<In, kShort, kAlongK, kVectors>
   extern __shared__ __align__(16) unsigned char shared[];
   auto* const small = reinterpret_cast<Acc*>(shared);
 
+  begin_early();
   const int thread = int(threadIdx.x), lane = thread % 32, warp = thread / 32;
   std::int64_t t = p.first_block + blockIdx.x;
   const int part = int(t % p.parts);

@@ -11,6 +11,7 @@
 
 #include <bit>
 
+#include "cuda/early.cuh"
 #include "cuda/gemm/gemm.cuh"
 #include "cuda/transpose/run.cuh"
 
@@ -149,6 +150,7 @@ __global__ void __launch_bounds__(kThreads, Multiply::kBlocks)
     tiny_kernel(const __grid_constant__ Problem<Accumulator<In>> p) {
   extern __shared__ __align__(128) char shared[];
   using Shared = typename Multiply::Shared;
+  begin_early();
   const std::int64_t step = std::int64_t(gridDim.x) * p.group;
   for (std::int64_t first = std::int64_t(blockIdx.x) * p.group; first < p.tiles.batch;
        first += step) {
@@ -246,8 +248,8 @@ void launch_tiny(const GemmArgs& call, const CudaQueue& queue, int rows, int col
   p.b.begin = p.group * p.a.matrix;
   p.c.begin = p.b.begin + p.group * p.b.matrix;
   const auto blocks = std::min<std::int64_t>(ceil_div(args.batch, p.group), 1 << 30);
-  launch_grid(queue, tiny_kernel<In, Out, Multiply>, dim3(unsigned(blocks)), kThreads,
-              std::size_t(p.group) * std::size_t(plan.bytes), p);
+  launch_early(After::Anything, queue, tiny_kernel<In, Out, Multiply>, unsigned(blocks), kThreads,
+               std::size_t(p.group) * std::size_t(plan.bytes), p);
 }
 
 void run_real(const GemmArgs& args, const CudaQueue& queue);

@@ -8,6 +8,7 @@
 // as fast as a copy; 30,000 of f64 0.94, 0.87, 1.01, 1.00; 10,000 of cf64 0.86, 0.86, 0.91, 0.86.
 #include <algorithm>
 
+#include "cuda/early.cuh"
 #include "cuda/gemm/gemm.cuh"
 #include "cuda/gemm/instructions.cuh"
 #include "cuda/kernels.hpp"
@@ -276,6 +277,7 @@ template <class In, class Out, bool kAlongA, bool kAlongB, bool kFull>
 __global__ void __launch_bounds__(kThreads, (kBlocks<In, kFull>))
     tiny_warp_kernel(const __grid_constant__ GemmProblem<Accumulator<In>> p) {
   constexpr int kProducts = kThreads / 32 / kParts<In>;
+  begin_early();
   const int warp = int(threadIdx.x) / 32, part = warp % kParts<In>;
   const std::int64_t i = blockIdx.x * std::int64_t(kProducts) + warp / kParts<In>;
   if (i >= p.tiles.batch) return;
@@ -329,7 +331,8 @@ void run(const GemmArgs& args, Queue& base) {
       constexpr std::int64_t kProducts = kThreads / 32 / kParts<In>, kMostOfLaunch = 1 << 30;
       for (std::int64_t left = args.batch; left > 0; left -= kMostOfLaunch) {
         p.tiles.batch = std::min(left, kMostOfLaunch);
-        launch(queue, kernel, ceil_div(p.tiles.batch, kProducts), kThreads, p);
+        launch_early(After::Anything, queue, kernel, unsigned(ceil_div(p.tiles.batch, kProducts)),
+                     kThreads, 0, p);
         p.A = p.A.from(kMostOfLaunch);
         p.B = p.B.from(kMostOfLaunch);
         p.C = p.C.from(kMostOfLaunch);
