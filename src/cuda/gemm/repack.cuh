@@ -1,6 +1,8 @@
 // Copies of operands as kernels with asynchronous copies of 16 bytes want them.
 #pragma once
 
+#include <span>
+
 #include "cuda/element.cuh"
 #include "cuda/launch.cuh"
 
@@ -37,9 +39,27 @@ struct Repacked {
   std::size_t bytes() const { return std::size_t(ceil_div(count * matrix_bytes(), 256) * 256); }
 };
 
-/// Copies `x`, whose rows are `ld` elements apart, to `to`, and says where a kernel finds it.
-/// `bits`: access_bits() of `x`.
-DeviceInput repack(const DeviceInput& x, std::int64_t ld, std::uintptr_t bits, const Repacked& copy,
-                   void* to, const CudaQueue& queue);
+/// What repack() copies: `from`, whose rows are `ld` elements apart, to `to`; `bits`: access_bits()
+/// of `from`.
+struct RepackJob {
+  DeviceInput from;
+  std::int64_t ld;
+  std::uintptr_t bits;
+  Repacked copy;
+  void* to;
+
+  /// Where a kernel finds the copy.
+  DeviceInput result() const { return {to, copy.count == 1 ? 0 : copy.matrix_bytes(), nullptr}; }
+};
+/// Up to two operands of one type: in one launch, where they need not be transposed.
+void repack(std::span<const RepackJob> jobs, const CudaQueue& queue);
+
+/// One operand; says where a kernel finds its copy.
+inline DeviceInput repack(const DeviceInput& x, std::int64_t ld, std::uintptr_t bits,
+                          const Repacked& copy, void* to, const CudaQueue& queue) {
+  const RepackJob job = {x, ld, bits, copy, to};
+  repack(std::span(&job, 1), queue);
+  return job.result();
+}
 
 }  // namespace mblas::cuda::gemm

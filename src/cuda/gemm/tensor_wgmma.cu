@@ -135,6 +135,9 @@ void run_typed(const GemmArgs& args, const CudaQueue& queue) {
     p.finish = Finish<float>(args.epilogue);
   }
   static_cast<GemmProblem<Acc>&>(p) = gemm_problem<From, Out>(product, queue, 1, 1);
+  RepackJob jobs[2];
+  int job_count = 0;
+  bool fills_kept = false;
   const auto prepare = [&](DeviceInput& x, bool& shared, bool is_b, const Input& from,
                            const Source& s) {
     hopper::Source as = {x.data, s.rows, s.cols, from.ld, from.stride, args.batch, s.along_k};
@@ -148,11 +151,10 @@ void run_typed(const GemmArgs& args, const CudaQueue& queue) {
                             s.copy.size, s.along_k && !s.copy.transposed, queue.device().ordinal},
                            s.bytes(), queue);
       std::byte* const to = kept.at ? kept.at : free;
-      if (kept.filled)
-        x = {to, shared ? 0 : s.copy.matrix_bytes(), nullptr};
-      else
-        x = repack(x, from.ld, access_bits(from, args.batch, sizeof(From)), s.copy, to, queue);
-      if (kept.at) set_filled(args);
+      const RepackJob job = {x, from.ld, access_bits(from, args.batch, sizeof(From)), s.copy, to};
+      if (!kept.filled) jobs[job_count++] = job;
+      fills_kept |= kept.at && !kept.filled;
+      x = job.result();
       free += s.bytes();
       as = {x.data,       s.copy.rows, s.copy.cols, s.copy.ld(), s.copy.rows * s.copy.ld(),
             s.copy.count, s.along_k};
@@ -163,6 +165,8 @@ void run_typed(const GemmArgs& args, const CudaQueue& queue) {
   const Sources sources(args);
   hopper::Source a = prepare(p.A, p.shared_a, false, args.A, sources.a);
   hopper::Source b = prepare(p.B, p.shared_b, true, args.B, sources.b);
+  repack(std::span(jobs, std::size_t(job_count)), queue);
+  if (fills_kept) set_filled(args);
   p.turned = sources.turned;
   if (p.turned) {
     std::swap(a, b);
