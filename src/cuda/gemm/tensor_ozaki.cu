@@ -179,7 +179,7 @@ void run_block(const GemmArgs& part, int count, bool has_a, const CudaQueue& que
   p.m = part.m;
   p.n = part.n;
   p.k = part.k;
-  p.way = hopper::Way::Boxes;
+  p.boxes = true;
   const hopper::Source of_c = {base + at.planes_c,    part.m, b.plane_rows, b.plane_rows,
                                part.m * b.plane_rows, count,  true};
   constexpr int kBoxRows = 64;

@@ -28,13 +28,10 @@ inline ConfigList<Config> config_list(std::span<const TileInfo> tiles) {
   return all;
 }
 
-/// How C is written, but for a beta that has it read.
-inline Way way_of(const GemmArgs& args) {
-  const int size = size_of(args.out);
-  const std::uintptr_t bits = access_bits(args.C, args.batch, size);
-  return bits % 16 == 0 && !(args.C.pointers && args.batch > 1) ? Way::Boxes
-         : bits % (2 * size) == 0                               ? Way::Pairs
-                                                                : Way::Elements;
+/// Whether the copy engine can write C.
+inline bool in_boxes(const GemmArgs& args) {
+  return access_bits(args.C, args.batch, size_of(args.out)) % 16 == 0 &&
+         !(args.C.pointers && args.batch > 1);
 }
 
 /// Of elements of `size` bytes.
@@ -48,7 +45,7 @@ inline Shape shape_of(const GemmArgs& args, std::span<const TileInfo> tiles, int
           ceil_div(args.k * size, kDepthBytes),
           device.compute_units,
           kMostSumBytes,
-          way_of(args) == Way::Boxes && args.beta == Scalar{},
+          in_boxes(args) && args.beta == Scalar{},
           false,
           false};
 }
@@ -78,8 +75,9 @@ inline const char* declines_engine(const GemmArgs& args, const DeviceInfo& devic
 template <class Out, class Acc>
 void set_results(Problem<Acc>& p, const GemmArgs& args) {
   p.wide = sizeof(Out) == 4;
-  p.way = way_of(args);
-  if (p.way == Way::Boxes)
+  p.boxes = in_boxes(args);
+  p.brings_c = p.boxes && p.read_c && sizeof(Out) == 2;
+  if (p.boxes)
     p.map_c = tensor_map(
         {sizeof(Out) == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT32,
          int(sizeof(Out)), p.C.data, args.m, args.n, args.C.ld, args.C.stride, args.batch,
@@ -89,7 +87,6 @@ void set_results(Problem<Acc>& p, const GemmArgs& args) {
 /// `sums`: where slices leave theirs.
 template <class Acc>
 void set_schedule(Problem<Acc>& p, const Plan& plan, const Shape& shape, void* sums) {
-  constexpr int kHeight = 2048;  // rows of C that are gone through together
   p.sums = static_cast<Acc*>(sums);
   Schedule& s = p.schedule;
   s.rows = unsigned(plan.rows);

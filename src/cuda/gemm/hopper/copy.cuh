@@ -50,21 +50,48 @@ __device__ inline void store_matrices(unsigned to, unsigned a, unsigned b, unsig
                "r"(b), "r"(c), "r"(d)
                : "memory");
 }
+/// The other way.
+__device__ inline void load_matrices(unsigned from, unsigned (&to)[4]) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(from)
+               : "memory");
+}
+__device__ inline void store_shared(unsigned to, std::uint16_t x) {
+  asm volatile("st.shared.b16 [%0], %1;" ::"r"(to), "h"(x) : "memory");
+}
+__device__ inline void store_shared(unsigned to, uint4 x) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(x.x), "r"(x.y), "r"(x.z),
+               "r"(x.w)
+               : "memory");
+}
 __device__ inline void store_shared(unsigned to, uint2 x) {
   asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(to), "r"(x.x), "r"(x.y) : "memory");
 }
-/// Of 4 or 8 bytes.
+/// Of 2, 4, 8 or 16 bytes.
 template <class T>
 __device__ T load_shared(unsigned from) {
-  unsigned words[sizeof(T) / 4];
-  if constexpr (sizeof(T) == 4)
-    asm volatile("ld.shared.b32 %0, [%1];" : "=r"(words[0]) : "r"(from) : "memory");
-  else
-    asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];"
-                 : "=r"(words[0]), "=r"(words[1])
-                 : "r"(from)
-                 : "memory");
-  return reinterpret_cast<const T&>(words);
+  static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16);
+  if constexpr (sizeof(T) == 2) {
+    std::uint16_t x;
+    asm volatile("ld.shared.b16 %0, [%1];" : "=h"(x) : "r"(from) : "memory");
+    return reinterpret_cast<const T&>(x);
+  } else {
+    unsigned words[sizeof(T) / 4];
+    if constexpr (sizeof(T) == 4)
+      asm volatile("ld.shared.b32 %0, [%1];" : "=r"(words[0]) : "r"(from) : "memory");
+    else if constexpr (sizeof(T) == 8)
+      asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];"
+                   : "=r"(words[0]), "=r"(words[1])
+                   : "r"(from)
+                   : "memory");
+    else
+      asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                   : "r"(from)
+                   : "memory");
+    return reinterpret_cast<const T&>(words);
+  }
 }
 
 __device__ inline void prefetch_map(const CUtensorMap& map) {

@@ -24,18 +24,6 @@
 
 namespace mblas::cuda::gemm::hopper {
 
-/// A place in the ring of stages.
-template <int kStages>
-struct Ring {
-  unsigned stage = 0, parity = 0;
-
-  __device__ void advance(unsigned steps = 1) {
-    stage += steps;
-    parity ^= stage / kStages & 1;
-    stage %= kStages;
-  }
-};
-
 /// f<0>() … f<kCount - 1>().
 template <int kCount, class F>
 __device__ void for_each_number(F&& f) {
@@ -45,13 +33,23 @@ __device__ void for_each_number(F&& f) {
   (std::make_integer_sequence<int, kCount>{});
 }
 
-template <int kStages>
-struct Barriers {
-  unsigned base;
-
-  __device__ Barrier full(unsigned stage) const { return {base + stage * 8}; }
-  __device__ Barrier empty(unsigned stage) const { return {base + (kStages + stage) * 8}; }
-};
+/// A tile of C comes to the next stages.
+template <class T, class Acc>
+__device__ void bring_results(const Problem<Acc>& p, Ring<T::kStages>& ring, unsigned stages,
+                              Barriers<T::kStages> barriers, int row0, int col0, int batch) {
+  using Old = OldResults<T>;
+#pragma unroll 1
+  for (int share = 0; share < Old::kStages; ++share, ring.advance()) {
+    const Barrier full = barriers.full(ring.stage);
+    barriers.empty(ring.stage).wait(ring.parity ^ 1);
+    full.arrive_expecting(Old::kBoxes * kBoxBytes);
+#pragma unroll 1
+    for (int box = 0; box < Old::kBoxes; ++box)
+      load_box(stages + ring.stage * T::kStageBytes + unsigned(box * kBoxBytes), p.map_c,
+               col0 + box % Old::kAcross * 64,
+               row0 + share * T::kRowsEach + box / Old::kAcross * 64, batch, full);
+  }
+}
 
 template <class T, class In, bool kAAlongK, bool kBAlongK>
 __device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::kStages> barriers,
@@ -104,6 +102,9 @@ __device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
         }
       }
     }
+    if constexpr (kNarrow<In>)
+      if (p.brings_c && !item.cut)
+        bring_results<T>(p, ring, stages, barriers, row0, col0, item.batch);
   }
 }
 
@@ -158,11 +159,15 @@ __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
     return first + (round * kPerRound + unsigned(consumer)) * clusters;
   };
   const int which = kPerRound == 1 ? 0 : self.number;
+  const auto stages_of = [&](unsigned item) {
+    return unsigned(s.steps_of(item) * kSlots +
+                    (p.brings_c && item < s.whole ? OldResults<T>::kStages : 0));
+  };
   Schedule::Item item = s[index(0, which)];
   for (unsigned round = 0; round < rounds; ++round) {
     const bool has = index(round, which) < s.items;
     if constexpr (T::kAlternating) {
-      if (self.number == 1) ring.advance(unsigned(s.steps_of(index(round, 0)) * kSlots));
+      if (self.number == 1) ring.advance(stages_of(index(round, 0)));
       if (round > 0 || self.number > 0) sync_named(kTurn + self.number, 2 * kWarpgroup);
     }
     Sums<T, Sum<In>> sums = {};
@@ -264,11 +269,19 @@ __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
       for (int i = 0; i < T::kBlocks; ++i) pin(sums[i]);
       if (steps > 0) release(before);
     }
+    // The ring is at C as it was, or at the next tile.
+    const OldResults<T> old = {stages, barriers, ring, share};
+    if (has) finish<In, T>(p, self, kSlots == 1 ? item : s[index(round, which)], rank, sums, old);
+    if constexpr (kNarrow<In>)
+      if (has && p.brings_c && index(round, which) < s.whole)
+#pragma unroll 1
+        for (int i = 0; i < OldResults<T>::kStages; ++i, ring.advance()) {
+          barriers.full(ring.stage).wait(ring.parity);  // who has no rows in C has not
+          release(ring.stage);
+        }
     if constexpr (T::kAlternating) {
-      if (self.number == 0 && index(round, 1) < s.items)
-        ring.advance(unsigned(s.steps_of(index(round, 1)) * kSlots));
+      if (self.number == 0 && index(round, 1) < s.items) ring.advance(stages_of(index(round, 1)));
     }
-    if (has) finish<In, T>(p, self, kSlots == 1 ? item : s[index(round, which)], rank, sums);
     item = next;
   }
   if (self.thread == 0) wait_stores_read<0>();  // before shared memory is somebody else's
@@ -305,7 +318,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (threadIdx.x == 0) {
     prefetch_map(p.map_a);
     prefetch_map(p.map_b);
-    if (p.way == Way::Boxes) prefetch_map(p.map_c);
+    if (p.boxes) prefetch_map(p.map_c);
     constexpr int kWarps = 4 * (T::kAlternating ? 1 : kConsumers);  // that empty a stage
     for (unsigned stage = 0; stage < T::kStages; ++stage) {
       barriers.full(stage).init(1);

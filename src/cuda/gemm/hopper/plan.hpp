@@ -86,12 +86,15 @@ struct Cost {
   static constexpr double kSlice = 0.03;        // of them, each
   static constexpr double kBytes = 3.3e6;       // of sums a microsecond, written and read
   static constexpr double kStepBytes = 87e3;  // of lines that all blocks fetch, a microsecond each
-  static constexpr double kByThreads = 2.5;   // times as long results take as in boxes
-  static constexpr double kCluster = 0.5;     // that clusters start later
+  // An element of results that are not boxes, more than in boxes, also while others multiply.
+  static constexpr double kByThreads = 1e-4;
+  static constexpr double kCluster = 0.5;  // that clusters start later
   // Blocks that fetch all for themselves take so much longer for a step: the clock is lower where
   // more power is drawn. (16384³ of floats in planes 1.017, 8192³ 1.021, 4096³ 1.008.)
   static constexpr double kApart = 1.01;
 };
+
+constexpr int kHeight = 2048;  // rows of C that are gone through together, for the L2 cache
 
 inline Plan plan_of(const Shape& x, const Config& c) {
   const TileInfo& t = x.tiles[c.tile];
@@ -122,14 +125,20 @@ inline Plan plan_of(const Shape& x, const Config& c) {
   const double rounds = std::ceil(whole / double(at_once));
   const double rounds_cut = std::ceil(items / double(at_once));
   // Consumers that alternate hide the writing of all results but the last.
-  const double finish = t.finish * (x.boxes ? 1 : Cost::kByThreads);
-  p.microseconds = Cost::kStart + (c.cluster > 1 ? Cost::kCluster : 0) + finish +
+  p.microseconds = Cost::kStart + (c.cluster > 1 ? Cost::kCluster : 0) + t.finish +
+                   (x.boxes ? 0 : Cost::kByThreads * t.rows * t.cols * rounds) +
                    rounds * round(whole, double(x.steps)) +
                    rounds_cut * round(items, p.slice_steps) +
-                   (t.alternating ? 0 : (rounds + rounds_cut - 1) * finish);
-  if (p.slices > 1)
+                   (t.alternating ? 0 : (rounds + rounds_cut - 1) * t.finish);
+  if (p.slices > 1) {
+    // Of columns of tiles that C ends in only what is inside is written. Those of the last band are
+    // the last.
+    const std::int64_t height = std::max(kHeight / (t.rows * c.cluster), 1);
+    const bool at_end = x.batch == 1 && cut <= double(p.rows - (p.rows - 1) / height * height);
+    const double inside = at_end ? double(x.n - (p.cols - 1) * t.cols) / t.cols : 1;
     p.microseconds +=
-        Cost::kSecondKernel + Cost::kSlice * p.slices + 2 * p.sum_bytes / Cost::kBytes;
+        Cost::kSecondKernel + Cost::kSlice * p.slices + 2 * p.sum_bytes * inside / Cost::kBytes;
+  }
   return p;
 }
 

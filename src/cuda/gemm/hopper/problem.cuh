@@ -52,10 +52,6 @@ __device__ inline unsigned swizzled(int row, int at) {
   return unsigned(row * 128 + ((at / 16 ^ row % 8) * 16) + at % 16);
 }
 
-/// How C is written: by the copy engine, which writes 16 bytes or nothing and so is for what ends
-/// on a multiple of that, or by threads, pairs of neighbours together where they are aligned so.
-enum class Way : std::uint8_t { Boxes, Pairs, Elements };
-
 template <class Acc>
 struct Problem : GemmProblem<Acc> {
   CUtensorMap map_a, map_b, map_c;
@@ -63,8 +59,9 @@ struct Problem : GemmProblem<Acc> {
   bool shared_a, shared_b;  ///< one matrix for the whole batch
   bool turned = false;      ///< the operands are op(B)^T and op(A)^T: see ByRegisters
   bool wide;                ///< C is of 32 bits
-  Way way;
-  Acc* sums;  ///< of slices
+  bool boxes;               ///< the copy engine, which writes 16 bytes or nothing, can write C
+  bool brings_c = false;    ///< and brings C, of 16 bits, to be read, through the ring of stages
+  Acc* sums;                ///< of slices
   /// Of planes only: the magnitudes of the operands, and where to say whether the product is left
   /// to another kernel.
   const Ranges *ranges, *kept_ranges;  ///< those of an operand that is kept, or null

@@ -5,14 +5,9 @@
 
 #include "cuda/gemm/hopper/fragments.cuh"
 #include "cuda/gemm/ozaki/moduli.hpp"
+#include "cuda/transpose/turn.cuh"
 
 namespace mblas::cuda::gemm::hopper {
-
-/// Neighbours of a row.
-template <class T>
-struct alignas(2 * sizeof(T)) Pair {
-  T of[2];
-};
 
 /// Of 64 rows, those that a thread has sums of: `half` 0 and 1.
 template <class T>
@@ -35,6 +30,48 @@ struct Consumer {
   }
   __device__ int col() const { return thread % 4 * 2; }
   __device__ void sync() const { sync_named(1 + number, kWarpgroup); }
+};
+
+/// A place in the ring of stages.
+template <int kStages>
+struct Ring {
+  unsigned stage = 0, parity = 0;
+
+  __device__ void advance(unsigned steps = 1) {
+    stage += steps;
+    parity ^= stage / kStages & 1;
+    stage %= kStages;
+  }
+};
+
+template <int kStages>
+struct Barriers {
+  unsigned base;
+
+  __device__ Barrier full(unsigned stage) const { return {base + stage * 8}; }
+  __device__ Barrier empty(unsigned stage) const { return {base + (kStages + stage) * 8}; }
+};
+
+/// C as it was, of 16 bits, where the producer brings it: a stage of the ring for each consumer of
+/// the tile, boxes of 64 rows and columns.
+template <class T>
+struct OldResults {
+  static constexpr int kAcross = T::kCols / 64, kBoxes = T::kBlocks * kAcross;
+  static constexpr int kStages = T::kAlternating ? 1 : kConsumers;
+  static_assert(kBoxes * kBoxBytes <= T::kStageBytes && kStages < T::kStages);
+
+  unsigned stages;
+  Barriers<T::kStages> barriers;
+  Ring<T::kStages> ring;  ///< at the first of them
+  int share;              ///< of the tile, the consumer's
+
+  /// Where the consumer's is, once it is there.
+  __device__ unsigned wait() const {
+    Ring<T::kStages> place = ring;
+    place.advance(unsigned(share));
+    barriers.full(place.stage).wait(place.parity);
+    return stages + place.stage * T::kStageBytes;
+  }
 };
 
 /// The sums of a consumer, by blocks of 64 rows.
@@ -86,39 +123,54 @@ __device__ std::int64_t cols_of(const Problem<Acc>& p) {
   return T::kTurned ? p.m : p.n;
 }
 
-/// The epilogue of the sums that a thread has of a box from (row0, col0) on: pairs of neighbours in
-/// a row, by turns of one row and of the other.
-template <class T, class Out, int kSums, class Acc>
-__device__ void finish_box(const Problem<Acc>& p, const Consumer& self, const Acc* sums,
-                           float (&x)[kSums], std::int64_t row0, std::int64_t col0) {
-  const Finish<float>& f = p.finish;
-  // The bias from `first` of `count` on; 0 outside of C.
-  const auto bias_from = [&](std::int64_t first, std::int64_t count) {
-    const int left = int(min(count - first, std::int64_t(T::kCols)));
-    return [from = static_cast<const Out*>(f.bias) + first, left](int i) {
-      return i < left ? float(widen(from[i])) : 0;
-    };
-  };
-  if (f.per == (T::kTurned ? BiasPer::Column : BiasPer::Row)) {
-    const int upper = self.row<T>(0), lower = self.row<T>(1);
-    const auto bias = bias_from(row0, rows_of<T>(p));
-    const float of_rows[] = {bias(upper), bias(lower)};
+/// The bias of what a thread has of some rows: one for each of them or, where `of_cols` is not
+/// null, from there on one for each of `cols` columns.
+template <class Out, int kRows>
+struct Bias {
+  float of_rows[kRows] = {};
+  const Out* of_cols = nullptr;
+  int cols = 0;
+};
+/// Of the rows from `first` on that the thread has among 64 from row0 on, and of its columns from
+/// col0 on.
+template <class T, class Out, int kRows, class Acc>
+__device__ Bias<Out, kRows> bias_of(const Problem<Acc>& p, const Consumer& self, std::int64_t row0,
+                                    int first, std::int64_t col0) {
+  Bias<Out, kRows> bias;
+  const auto* const of_c = static_cast<const Out*>(p.finish.bias);
+  if (p.finish.per == (T::kTurned ? BiasPer::Column : BiasPer::Row)) {
 #pragma unroll
-    for (int e = 0; e < kSums; ++e) x[e] = p.real_alpha * real(sums[e]) + of_rows[e / 2 % 2];
-  } else if (f.per != BiasPer::None) {
-    const auto bias = bias_from(col0 + self.col(), cols_of<T>(p));
+    for (int r = 0; r < kRows; ++r)
+      if (const std::int64_t row = row0 + self.row<T>(first + r); row < rows_of<T>(p))
+        bias.of_rows[r] = widen(of_c[row]);
+  } else if (p.finish.per != BiasPer::None) {
+    const std::int64_t col = col0 + self.col();
+    bias.of_cols = of_c + col;
+    bias.cols = int(min(cols_of<T>(p) - col, std::int64_t(T::kCols)));
+  }
+  return bias;
+}
+
+/// The epilogue of scaled(0) ... scaled(kSums - 1): pairs of neighbours in a row, by turns of the
+/// rows; `col`: of the tile, without the thread's.
+template <int kRows, class Out, int kSums, class Acc, class F>
+__device__ void finish_sums(const Problem<Acc>& p, const Bias<Out, kRows>& bias, int col,
+                            float (&x)[kSums], F&& scaled) {
+  if (bias.of_cols) {
 #pragma unroll
-    for (int e = 0; e < kSums; e += 4)
+    for (int e = 0; e < kSums; e += 2 * kRows)
 #pragma unroll
       for (int c = 0; c < 2; ++c) {
-        const float of_col = bias(e * 2 + c);
-        x[e + c] = p.real_alpha * real(sums[e + c]) + of_col;
-        x[e + c + 2] = p.real_alpha * real(sums[e + c + 2]) + of_col;
+        const int at = col + e / kRows * 4 + c;
+        const float of_col = at < bias.cols ? float(widen(bias.of_cols[at])) : 0;
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) x[e + r * 2 + c] = scaled(e + r * 2 + c) + of_col;
       }
   } else {
 #pragma unroll
-    for (int e = 0; e < kSums; ++e) x[e] = p.real_alpha * real(sums[e]);
+    for (int e = 0; e < kSums; ++e) x[e] = scaled(e) + bias.of_rows[e / 2 % kRows];
   }
+  const Finish<float>& f = p.finish;
   if (f.activation == Activation::Relu) {
 #pragma unroll
     for (int e = 0; e < kSums; ++e) x[e] = activated(Activation::Relu, x[e]);
@@ -204,7 +256,9 @@ __device__ void write_boxes(const Problem<Acc>& p, const Consumer& self, const S
       residues_of<kSums>(&d[i][j * kSums], words, batch);
     } else if constexpr (kFinish) {
       float x[kSums];
-      finish_box<T, Out>(p, self, &d[i][j * kSums], x, row0 + i * 64, col0 + j * kBoxCols);
+      const auto bias = bias_of<T, Out, 2>(p, self, row0 + i * 64, 0, col0);
+      finish_sums<2>(p, bias, j * kBoxCols, x,
+                     [&](int e) { return p.real_alpha * real(d[i][j * kSums + e]); });
 #pragma unroll
       for (int e = 0; e < kSums; ++e) out[e] = narrow<Out>(x[e]);
     } else {
@@ -243,21 +297,166 @@ __device__ T& global(const void* p) {
   return *static_cast<T*>(const_cast<void*>(p));
 }
 
-/// The same for every C and beta: by way of shared memory, so that a warp accesses rows of 64
-/// columns. A lane has two elements of each: kPairs: neighbours, which it accesses together; else
-/// 32 columns apart. Elements of C are kept as they were read until all are asked for: taken apart
-/// at once, each would be waited for. A loop, for which the sums move down in their registers:
-/// unrolled, it takes longer to fetch than to execute.
-template <class T, bool kPairs, class Out, bool kFinish, class Acc>
+/// A warp's part of C, 8 rows of up to kCols elements of 16 bits. In shared memory rows begin at
+/// multiples of 16 bytes, in C anywhere: there a row is a head of single elements up to such a
+/// multiple, vectors, and a tail of elements.
+template <int kCols>
+struct Rows {
+  static constexpr int kRows = 8, kChunks = kCols / 8;  // of 16 bytes
+  static constexpr int kBytes = kRows * kCols * 2;
+  static constexpr int kLanes = kChunks > 16 ? 32 : 16, kAtOnce = 32 / kLanes;
+  using Element = std::uint16_t;
+
+  unsigned shared;
+  Element* c;
+  std::int64_t ldc;
+  int rows, cols;  ///< inside of C
+
+  __device__ static int lane() { return threadIdx.x % kLanes; }
+  __device__ static int first_row() { return threadIdx.x % 32 / kLanes; }
+  /// Banks differ along a row and from row to row.
+  __device__ unsigned chunk(int row, int number) const {
+    return shared + unsigned(row * kCols * 2 + (number ^ row) * 16);
+  }
+  __device__ int head(int row) const {
+    const unsigned address = unsigned(reinterpret_cast<std::uintptr_t>(c + row * ldc));
+    return min(int(-address / 2 % 8), cols);
+  }
+  /// Whether the lane has a vector of that row.
+  __device__ bool has(int row, int head) const {
+    return row < rows && head + lane() * 8 + 8 <= cols;
+  }
+  /// f(place in shared memory, place in C) for this lane's single elements.
+  template <class F>
+  __device__ void for_each_single(F&& f) const {
+    const int row = threadIdx.x % 32 / 4, head = this->head(row),
+              tail = head + (cols - head) / 8 * 8;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int number = i % 2 * 4 + threadIdx.x % 4, at = i < 2 ? number : tail + number;
+      if (row < rows && at < (i < 2 ? head : cols))
+        f(chunk(row, at / 8) + at % 8 * 2, c + row * ldc + at);
+    }
+  }
+
+  /// C's rows come to shared memory, where they are shifted: the vectors without a way through
+  /// registers, so that all are under way at once.
+  __device__ void load() const {
+#pragma unroll 1
+    for (int row = first_row(); row < kRows; row += kAtOnce)
+      if (const int before = head(row); has(row, before))
+        copy_async<16>(chunk(row, lane()), c + row * ldc + before + lane() * 8);
+    commit_copies();
+    wait_copies<0>();
+    __syncwarp();
+#pragma unroll 1
+    for (int row = first_row(); row < kRows; row += kAtOnce) {
+      const int before = head(row);
+      const uint4 low = load_shared<uint4>(chunk(row, (lane() + kChunks - 1) % kChunks));
+      const uint4 high = load_shared<uint4>(chunk(row, lane() % kChunks));
+      __syncwarp();
+      if (before > 0 && lane() < kChunks)
+        store_shared(chunk(row, lane()), turn::shifted(low, high, unsigned(16 - before * 2)));
+    }
+    __syncwarp();
+    for_each_single(
+        [&](unsigned to, const Element* from) { store_shared(to, global<Element>(from)); });
+    __syncwarp();
+  }
+
+  /// They go from there to C.
+  __device__ void store() const {
+#pragma unroll 2
+    for (int row = first_row(); row < kRows; row += kAtOnce) {
+      const int before = head(row);
+      if (!has(row, before)) continue;
+      const uint4 low = load_shared<uint4>(chunk(row, lane()));
+      const uint4 high = before == 0 ? low : load_shared<uint4>(chunk(row, lane() + 1));
+      turn::store_whole(c + row * ldc + before + lane() * 8,
+                        turn::shifted(low, high, unsigned(before * 2)));
+    }
+    for_each_single(
+        [&](unsigned from, Element* to) { global<Element>(to) = load_shared<Element>(from); });
+  }
+};
+
+/// The same for every C of 16 bits and every beta, by whole vectors of its rows. A warp has 8 rows
+/// at a time, in a loop that selects their sums: unrolled, it takes longer to fetch than to
+/// execute, and sums that move down in their registers spill.
+template <class T, class Out, bool kFinish, class Acc>
+__device__ void write_rows(const Problem<Acc>& p, const Consumer& self, Sums<T, Acc>& d,
+                           std::int64_t row0, std::int64_t col0, int batch,
+                           const OldResults<T>& before) {
+  using Part = Rows<T::kCols>;
+  static_assert(!T::kByRegisters && sizeof(Out) == 2);
+  static_assert(4 * Part::kBytes <= T::kBoxes * kBoxBytes);
+  const int warp = self.thread / 32, lane = self.thread % 32;
+  const unsigned shared = self.out + unsigned(warp * Part::kBytes);
+  const unsigned old_boxes = p.brings_c ? before.wait() : 0;
+#pragma unroll 1
+  for (int pass = 0; pass < T::kBlocks * 2; ++pass) {
+    const std::int64_t row = row0 + pass / 2 * 64 + warp * 16 + pass % 2 * 8;
+    const Part part = {shared, static_cast<std::uint16_t*>(p.C.at(batch)) + row * p.ldc + col0,
+                       p.ldc, int(min(p.m - row, std::int64_t(Part::kRows))),
+                       int(min(p.n - col0, std::int64_t(T::kCols)))};
+    const auto sum_of = [&](int e) {
+      Acc sum = pass % 2 ? d[0][e + 2] : d[0][e];
+      if constexpr (T::kBlocks > 1)
+        if (pass >= 2) sum = pass % 2 ? d[1][e + 2] : d[1][e];
+      return sum;
+    };
+    if (p.read_c && !p.brings_c) part.load();
+    // C as it was: of each 64 columns, this lane's row.
+    const unsigned old_row =
+        p.brings_c ? old_boxes + unsigned(pass / 2 * OldResults<T>::kAcross * kBoxBytes +
+                                          (warp * 16 + pass % 2 * 8 + lane % 8) * 128)
+                   : part.chunk(lane % 8, lane % 8);
+    const unsigned apart = p.brings_c ? kBoxBytes : 128;
+    Bias<Out, 1> bias;
+    if constexpr (kFinish) bias = bias_of<T, Out, 1>(p, self, row0 + pass / 2 * 64, pass % 2, col0);
+#pragma unroll
+    for (int g = 0; g < T::kCols / 32; ++g) {
+      const unsigned place = part.chunk(lane % 8, g * 4 + lane / 8);
+      alignas(4) Out x[8], old[8];
+      auto& words = reinterpret_cast<unsigned(&)[4]>(x);
+      if (p.read_c)
+        load_matrices(old_row + unsigned(g / 2) * apart +
+                          unsigned(((g % 2 * 4 + lane / 8) ^ (lane % 8)) * 16),
+                      reinterpret_cast<unsigned(&)[4]>(old));
+      const auto scaled = [&](int e) {
+        const Acc product =
+            (kFinish ? p.real_alpha : p.alpha) * sum_of((g * 4 + e / 2) * 4 + e % 2);
+        const Acc beta = kFinish ? p.real_beta : p.beta;
+        return p.read_c ? multiply_add(beta, widen(old[e]), product) : product;
+      };
+      if constexpr (kFinish) {
+        float y[8];
+        finish_sums<1>(p, bias, g * 32, y, scaled);
+#pragma unroll
+        for (int e = 0; e < 8; ++e) x[e] = narrow<Out>(y[e]);
+      } else {
+#pragma unroll
+        for (int e = 0; e < 8; ++e) x[e] = narrow<Out>(scaled(e));
+      }
+      store_matrices(place, words[0], words[1], words[2], words[3]);
+    }
+    __syncwarp();
+    part.store();
+    __syncwarp();
+  }
+}
+
+/// The same for a C of 32 bits: by way of shared memory, so that a warp accesses rows of 64
+/// columns, of which a lane has two, 32 apart. Elements of C are kept as they were read until all
+/// are asked for: taken apart at once, each would be waited for. A loop, in which sums move down.
+template <class T, class Out, bool kFinish, class Acc>
 __device__ void write_elements(const Problem<Acc>& p, const Consumer& self, Sums<T, Acc>& d,
                                std::int64_t row0, std::int64_t col0, int batch) {
   constexpr int kPassCols = 64, kSums = kPassCols / 2, kAcross = T::kCols / kPassCols;
-  static_assert(!kPairs || (sizeof(Out) == 2 && !T::kTurned));
-  constexpr int kRows = 16, kAtOnce = kPairs ? 16 : 8;  // of a warp
-  using Half = std::conditional_t<sizeof(Out) == 2, std::uint16_t, std::uint32_t>;
+  constexpr int kRows = 16, kAtOnce = 8, kApart = 32;  // rows of a warp
   using Word = std::uint32_t;
+  static_assert(sizeof(Out) == sizeof(Word));
   const int lane = self.thread % 32, warp_row = self.thread / 32 * kRows;
-  const int lane_col = kPairs ? lane * 2 : lane, apart = kPairs ? 1 : 32;
   auto& flat = reinterpret_cast<Acc(&)[T::kBlocks * T::kCols / 2]>(d);
   // A warp reads what it has written or, where rows are spread, what all have.
   const auto sync = [&] {
@@ -276,23 +475,19 @@ __device__ void write_elements(const Problem<Acc>& p, const Consumer& self, Sums
     const std::int64_t from_row = row0 + pass / kAcross * 64;
     const std::int64_t from_col = col0 + pass % kAcross * kPassCols;
     const std::int64_t row = (T::kTurned ? from_col : from_row) + warp_row;
-    const std::int64_t col = (T::kTurned ? from_row : from_col) + lane_col;
+    const std::int64_t col = (T::kTurned ? from_row : from_col) + lane;
     const int rows = int(min(p.m - row, std::int64_t(kRows)));
-    const bool first = col < p.n, second = col + apart < p.n;
+    const bool of_lane[] = {col < p.n, col + kApart < p.n};
     Out* c = static_cast<Out*>(p.C.at(batch)) + row * p.ldc + col;
 #pragma unroll 1
     for (int r0 = 0; r0 < kRows; r0 += kAtOnce, c += kAtOnce * p.ldc) {
-      Word old[kAtOnce] = {};
-      Half old_first[kAtOnce] = {}, old_second[kAtOnce] = {};
+      Word old[kAtOnce][2] = {};
       if (p.read_c) {
 #pragma unroll
-        for (int r = 0; r < kAtOnce; ++r) {
-          const Out* const at = c + r * p.ldc;
-          const bool inside = r0 + r < rows;
-          if (kPairs && second && inside) old[r] = global<Word>(at);
-          if ((kPairs ? first && !second : first) && inside) old_first[r] = global<Half>(at);
-          if (!kPairs && second && inside) old_second[r] = global<Half>(at + apart);
-        }
+        for (int r = 0; r < kAtOnce; ++r)
+#pragma unroll
+          for (int i = 0; i < 2; ++i)
+            if (of_lane[i] && r0 + r < rows) old[r][i] = global<Word>(c + r * p.ldc + i * kApart);
       }
 #pragma unroll
       for (int r = 0; r < kAtOnce; ++r) {
@@ -301,30 +496,12 @@ __device__ void write_elements(const Problem<Acc>& p, const Consumer& self, Sums
         const unsigned box =
             self.out + unsigned(T::kTurned ? warp_row / kSquare * kSquareBytes : 0);
         constexpr unsigned kNextBox = T::kTurned ? kSquareBytes : kBoxBytes;
-        Pair<Acc> sums;
-        if constexpr (kPairs) {
-          sums = load_shared<Pair<Acc>>(box + unsigned(lane / 16) * kNextBox +
-                                        swizzled(box_row, lane % 16 * 8));
-        } else {
-          sums.of[0] = load_shared<Acc>(box + swizzled(box_row, lane * 4));
-          sums.of[1] = load_shared<Acc>(box + kNextBox + swizzled(box_row, lane * 4));
-        }
-        Out* const at = c + r * p.ldc;
-        const bool inside = r0 + r < rows;
-        if (kPairs && second && inside) {
-          auto& pair = reinterpret_cast<Pair<Out>&>(old[r]);
-          put<kFinish>(p, sums.of[0], &pair.of[0], row + r0 + r, col);
-          put<kFinish>(p, sums.of[1], &pair.of[1], row + r0 + r, col + 1);
-          global<Word>(at) = old[r];
-        }
-        if ((kPairs ? first && !second : first) && inside) {
-          put<kFinish>(p, sums.of[0], reinterpret_cast<Out*>(&old_first[r]), row + r0 + r, col);
-          global<Half>(at) = old_first[r];
-        }
-        if (!kPairs && second && inside) {
-          put<kFinish>(p, sums.of[1], reinterpret_cast<Out*>(&old_second[r]), row + r0 + r,
-                       col + apart);
-          global<Half>(at + apart) = old_second[r];
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const Acc sum = load_shared<Acc>(box + i * kNextBox + swizzled(box_row, lane * 4));
+          if (!of_lane[i] || r0 + r >= rows) continue;
+          put<kFinish>(p, sum, reinterpret_cast<Out*>(&old[r][i]), row + r0 + r, col + i * kApart);
+          global<Word>(c + r * p.ldc + i * kApart) = old[r][i];
         }
       }
     }
@@ -336,19 +513,20 @@ __device__ void write_elements(const Problem<Acc>& p, const Consumer& self, Sums
 
 template <class T, class Out, bool kFinish, class Acc>
 __device__ void write(const Problem<Acc>& p, const Consumer& self, Sums<T, Acc>& d,
-                      std::int64_t row0, std::int64_t col0, int batch) {
+                      std::int64_t row0, std::int64_t col0, int batch,
+                      const OldResults<T>& before) {
   const std::int64_t left = p.n - (T::kTurned ? row0 : col0);  // of C's columns
   constexpr int kWidth = T::kTurned ? T::kRowsEach : T::kCols;
-  if (p.way == Way::Boxes && !p.read_c && (left >= kWidth || left * sizeof(Out) % 16 == 0))
+  if (p.boxes && !p.read_c && (left >= kWidth || left * sizeof(Out) % 16 == 0))
     return write_boxes<T, Out, kFinish>(p, self, d, row0, col0, batch);
-  if (p.way == Way::Boxes) {  // in which other tiles may have gone
+  if (p.boxes) {  // in which other tiles may have gone
     if (self.thread == 0) wait_stores_read<0>();
     self.sync();
   }
   if constexpr (sizeof(Out) == 2)
-    if (p.way != Way::Elements)
-      return write_elements<T, true, Out, kFinish>(p, self, d, row0, col0, batch);
-  write_elements<T, false, Out, kFinish>(p, self, d, row0, col0, batch);
+    write_rows<T, Out, kFinish>(p, self, d, row0, col0, batch, before);
+  else
+    write_elements<T, Out, kFinish>(p, self, d, row0, col0, batch);
 }
 
 /// f<Out, kFinish>() for the problem's C.
@@ -384,30 +562,32 @@ constexpr int kFours = T::kRows* T::kCols / 4;
 
 template <class In, class T, class Acc>
 __device__ void finish(const Problem<Acc>& p, const Consumer& self, const Schedule::Item& item,
-                       unsigned rank, Sums<T, Acc>& d) {
+                       unsigned rank, Sums<T, Acc>& d, const OldResults<T>& before) {
   const int share = T::kAlternating ? 0 : self.number;  // of the tile
-  if (kCuts<In> && item.cut) {
-    auto* const to = reinterpret_cast<Four<Acc>*>(p.sums) +
-                     (std::int64_t(item.slice) * p.schedule.cluster + rank) * kFours<T> +
-                     share * (kFours<T> / kConsumers) + self.thread;
-#pragma unroll
-    for (int i = 0; i < T::kBlocks; ++i)
-#pragma unroll
-      for (int j = 0; j < T::kCols / 8; ++j)
-        to[(i * (T::kCols / 8) + j) * kWarpgroup] = {d[i][j * 4], d[i][j * 4 + 1], d[i][j * 4 + 2],
-                                                     d[i][j * 4 + 3]};
-    return;
-  }
   const std::int64_t row0 =
       (std::int64_t(item.row) * p.schedule.cluster + rank) * T::kRows + share * T::kRowsEach;
   const std::int64_t col0 = std::int64_t(item.col) * T::kCols;
   if (row0 >= rows_of<T>(p)) return;
+  if (kCuts<In> && item.cut) {
+    auto* const to = reinterpret_cast<Four<Acc>*>(p.sums) +
+                     (std::int64_t(item.slice) * p.schedule.cluster + rank) * kFours<T> +
+                     share * (kFours<T> / kConsumers) + self.thread;
+    const int cols = int(min(cols_of<T>(p) - col0, std::int64_t(T::kCols)));
+#pragma unroll
+    for (int i = 0; i < T::kBlocks; ++i)
+#pragma unroll
+      for (int j = 0; j < T::kCols / 8; ++j)
+        if (j * 8 < cols)
+          to[(i * (T::kCols / 8) + j) * kWarpgroup] = {d[i][j * 4], d[i][j * 4 + 1],
+                                                       d[i][j * 4 + 2], d[i][j * 4 + 3]};
+    return;
+  }
   if constexpr (kScaled<In>) undo_scaling<T>(p, self, d, row0, col0, item.batch);
   with_output<In>(p, [&]<class Out, bool kFinish>() {
     if constexpr (std::is_same_v<In, Residues>)
       write_boxes<T, Out, kFinish>(p, self, d, row0, col0, item.batch);
     else
-      write<T, Out, kFinish>(p, self, d, row0, col0, item.batch);
+      write<T, Out, kFinish>(p, self, d, row0, col0, item.batch, before);
   });
 }
 
@@ -422,6 +602,13 @@ __global__ void __launch_bounds__(256) add_slices(const __grid_constant__ Proble
   const unsigned number = blockIdx.x / (kFours<T> / 256);  // of a block's tile among those cut
   const int four = int(blockIdx.x % (kFours<T> / 256) * 256 + threadIdx.x);
   const unsigned cluster = number / s.cluster, rank = number % s.cluster;
+  const Schedule::Item item = s[s.whole + cluster * s.slices];
+  const int thread = four % kWarpgroup, j = four / kWarpgroup % (T::kCols / 8);
+  const int block = four / kWarpgroup / (T::kCols / 8);  // of 64 rows
+  const std::int64_t row0 = (std::int64_t(item.row) * s.cluster + rank) * T::kRows + block * 64;
+  const std::int64_t col = std::int64_t(item.col) * T::kCols + j * 8 + thread % 4 * 2;
+  const int inside = int(min(cols_of<T>(p) - col, std::int64_t(2)));
+  if (row0 + row_of<T>(thread, 0) >= rows_of<T>(p) || inside <= 0) return;
   const std::int64_t first = std::int64_t(cluster) * s.slices;
   const auto* const from = reinterpret_cast<const Four<Sum<In>>*>(p.sums) + four;
   const auto of_slice = [&](unsigned i) {
@@ -434,16 +621,10 @@ __global__ void __launch_bounds__(256) add_slices(const __grid_constant__ Proble
 #pragma unroll
     for (int e = 0; e < 4; ++e) sum.of[e] += more.of[e];
   }
-  const Schedule::Item item = s[s.whole + cluster * s.slices];
-  const int thread = four % kWarpgroup, j = four / kWarpgroup % (T::kCols / 8);
-  const int block = four / kWarpgroup / (T::kCols / 8);  // of 64 rows
-  const std::int64_t row0 = (std::int64_t(item.row) * s.cluster + rank) * T::kRows + block * 64;
-  const std::int64_t col = std::int64_t(item.col) * T::kCols + j * 8 + thread % 4 * 2;
-  const int inside = int(min(cols_of<T>(p) - col, std::int64_t(2)));
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const std::int64_t row = row0 + row_of<T>(thread, half);
-    if (row >= rows_of<T>(p) || inside <= 0) continue;
+    if (row >= rows_of<T>(p)) continue;
     if constexpr (kScaled<In>)
 #pragma unroll
       for (int e = 0; e < 2; ++e)
