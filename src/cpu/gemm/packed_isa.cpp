@@ -614,19 +614,20 @@ void small(const GemmTile& t, std::int64_t count, std::int64_t stride_a, std::in
 }
 
 /// H rows from row i on by the columns from j on, which are NV vectors of `Bytes`, or fewer if
-/// Tail, of C, with all of k. What a call takes from its arguments to the first multiply-add and
-/// from the last one back outweighs the product, so there are few arguments and no tables of what
-/// blocks share; and vectors are as short as can be, as masked stores hold up loads from nearby.
+/// Tail, of C, with all of k. op(B) has contiguous rows from b on. What a call takes from its
+/// arguments to the first multiply-add and from the last one back outweighs the product, so there
+/// are few arguments and no tables of what blocks share; and vectors are as short as can be, as
+/// masked stores hold up loads from nearby.
 template <class T, int H, int NV, int Bytes, bool Tail>
-bool tiny(const GemmArgs& g, std::int64_t i0, std::int64_t j0) {
+bool tiny(const GemmArgs& g, std::int64_t i0, std::int64_t j0, const std::byte* b,
+          std::int64_t b_row) {
   using Real = typename T::Real;
   using V = Vector<Real, Bytes>;
   const bool trans_a = g.transA == Op::Trans || g.transA == Op::ConjTrans;
-  const std::int64_t a_ld = g.A.ld * T::kSize;
-  const std::int64_t b_row = g.B.ld * T::kSize, c_row = g.C.ld * T::kSize;
+  const std::int64_t a_ld = g.A.ld * T::kSize, c_row = g.C.ld * T::kSize;
   const std::int64_t a_row = trans_a ? T::kSize : a_ld, a_col = trans_a ? a_ld : T::kSize;
   const auto* a = static_cast<const std::byte*>(g.A.data) + i0 * a_row;
-  const auto* b = static_cast<const std::byte*>(g.B.data) + j0 * T::kSize;
+  b += j0 * T::kSize;
   auto* c = static_cast<std::byte*>(g.C.data) + i0 * c_row + j0 * T::kSize;
   const int n = int(g.n - j0);
   constexpr int groups = (H + 2) / 3;  // as in micro()
@@ -688,7 +689,7 @@ bool tiny(const GemmArgs& g, std::int64_t i0, std::int64_t j0) {
 
 constexpr int kTinyWidths = 4;  // 16, 32 … bytes
 template <class T>
-using Tiny = bool (*)(const GemmArgs&, std::int64_t, std::int64_t);
+using Tiny = bool (*)(const GemmArgs&, std::int64_t, std::int64_t, const std::byte*, std::int64_t);
 template <class T>
 struct TinyTable {
   Tiny<T> of[kTinyWidths][2][T::kMR];  // [width][masked][height - 1]
@@ -723,7 +724,7 @@ MBLAS_INLINE const Tiny<T>* tiny_kernels(int n) {
 
 /// Some microkernels' worth of C. Apart, so that one() has no frame.
 template <class T>
-[[gnu::noinline]] bool several(const GemmArgs& g) {
+[[gnu::noinline]] bool several(const GemmArgs& g, const std::byte* b, std::int64_t b_row) {
   const int m = int(g.m), slices = (m + T::kMR - 1) / T::kMR;
   const int height = slices == 1   ? m
                      : slices == 2 ? m / 2
@@ -734,19 +735,58 @@ template <class T>
     const Tiny<T>* const kernels = tiny_kernels<T>(int(smaller(g.n - j, T::kNR)));
     for (int i = 0, h; i < m; i += h) {
       h = height + (i < taller * (height + 1));
-      kernels[h - 1](g, i, j);
+      kernels[h - 1](g, i, j, b, b_row);
     }
   }
   return true;
 }
 
+constexpr std::int64_t kMostTiny = 64;  // k
+
+/// The same with B transposed onto the stack first, by vectors as wide as those that will be read
+/// where that can be: parts of one in several stores hold up the load.
+template <class T>
+[[gnu::noinline]] bool several_transposed(const GemmArgs& g) {
+  constexpr int size = T::kSize, step = kBlock<size>;
+  constexpr std::int64_t pitch = 2 * T::kNR * size;
+  alignas(64) std::byte b[kMostTiny * pitch];
+  const auto* from = static_cast<const std::byte*>(g.B.data);
+  const std::int64_t ld = g.B.ld * size;
+  std::int64_t j = 0;
+  const auto columns = [&](int wide, int deep, const auto& transpose)
+      __attribute__((always_inline)) {
+    for (; j + wide <= g.n; j += wide) {
+      std::int64_t p = 0;
+      for (; p + deep <= g.k; p += deep)
+        transpose(from + j * ld + p * size, b + p * pitch + j * size);
+      if (p < g.k)
+        transpose_block<size>(from + j * ld + p * size, ld, b + p * pitch + j * size, pitch, wide,
+                              g.k - p);
+    }
+  };
+  columns(kSquare<size>, step,
+          [&](const std::byte* x, std::byte* y) { transpose_tall<size>(x, ld, y, pitch); });
+  if constexpr (kVectorBytes == 64) {
+    constexpr int half = kVectorBytes / 2, side = kSquare<size, half>;
+    columns(side, side, [&](const std::byte* x, std::byte* y) {
+      transpose_square<size, half>(x, ld, y, pitch);
+    });
+  }
+  if (j < g.n) transpose_block<size>(from + j * ld, ld, b + j * size, pitch, g.n - j, g.k);
+  return several<T>(g, b, pitch);
+}
+
 /// GemmPanels::one.
 template <class T>
 bool one(const GemmArgs& g) {
-  constexpr std::int64_t most_m = 32, most_n = 2 * T::kNR, most_k = 64;
-  if (g.transB == Op::Trans || g.transB == Op::ConjTrans || g.k > most_k) return false;
-  if (g.m <= T::kMR && g.n <= T::kNR) return tiny_kernels<T>(int(g.n))[g.m - 1](g, 0, 0);
-  return g.m <= most_m && g.n <= most_n && several<T>(g);
+  constexpr std::int64_t most_m = 32, most_n = 2 * T::kNR;
+  if (g.k > kMostTiny) return false;
+  const bool fits = g.m <= most_m && g.n <= most_n;
+  if (g.transB == Op::Trans || g.transB == Op::ConjTrans) return fits && several_transposed<T>(g);
+  const auto* b = static_cast<const std::byte*>(g.B.data);
+  const std::int64_t b_row = g.B.ld * T::kSize;
+  if (g.m <= T::kMR && g.n <= T::kNR) return tiny_kernels<T>(int(g.n))[g.m - 1](g, 0, 0, b, b_row);
+  return fits && several<T>(g, b, b_row);
 }
 
 template <class T>
