@@ -60,8 +60,8 @@ struct GemmPanels {
   int size;    ///< bytes of an element
   /// A tile whose B has contiguous rows in panels of nr columns, panel j * b_panel elements after
   /// the first for columns from j. All panels pass by a slice of A. Unless `copies` is null, it is
-  /// copied there first: mr rows of k elements and kSlicePad bytes; where its columns are
-  /// contiguous, with others up to kCopiedColumn bytes of each column.
+  /// copied there first, column by column, in room for mr rows of k elements and kSlicePad bytes;
+  /// where its columns are contiguous, with others up to kCopiedColumn bytes of each column.
   void (*block_rows)(const GemmTile& tile, std::int64_t b_panel, std::byte* copies);
   /// The same with all slices of A passing by a panel of B. `sliced`: A is as pack_a left it where
   /// its rows are not contiguous.

@@ -317,25 +317,32 @@ MBLAS_INLINE void transpose_square(const std::byte* src, std::int64_t src_pitch,
   }
 }
 
-/// Four, two or one 16-byte pieces `stride` apart, in the lanes of a vector.
-template <class V>
-MBLAS_INLINE V load_lanes(const std::byte* p, [[maybe_unused]] std::int64_t stride) {
+/// Four, two or one 16-byte pieces, number l from at(l), in the lanes of a vector.
+template <class V, class At>
+MBLAS_INLINE V gather_lanes(const At& at) {
 #if defined(__AVX512F__)
-  const auto piece = [ p, stride ](int l) __attribute__((always_inline)) {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + l * stride));
+  const auto piece = [&](int l) __attribute__((always_inline)) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at(l)));
   };
   const __m512i low = _mm512_inserti32x4(_mm512_castsi128_si512(piece(0)), piece(1), 1);
   return __builtin_bit_cast(V,
                             _mm512_inserti32x4(_mm512_inserti32x4(low, piece(2), 2), piece(3), 3));
 #elif defined(__AVX2__)
-  const auto piece = [ p, stride ](int l) __attribute__((always_inline)) {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + l * stride));
+  const auto piece = [&](int l) __attribute__((always_inline)) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at(l)));
   };
   return __builtin_bit_cast(V,
                             _mm256_inserti128_si256(_mm256_castsi128_si256(piece(0)), piece(1), 1));
 #else
-  return load<V>(p);
+  return load<V>(at(0));
 #endif
+}
+
+/// The same of pieces `stride` apart.
+template <class V>
+MBLAS_INLINE V load_lanes(const std::byte* p, std::int64_t stride) {
+  return gather_lanes<V>([ p, stride ](int l)
+                             __attribute__((always_inline)) { return p + l * stride; });
 }
 
 /// dst (16 / Size rows of a vector) = transpose of src, for elements that are too small for

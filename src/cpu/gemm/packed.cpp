@@ -133,9 +133,9 @@ Plan plan(const GemmArgs& args, const GemmPanels& panels, int num_threads) {
   const std::int64_t slices = divide_up(own_rows, panels.mr);
   const bool a_far = args.A.ld * size >= (trans_a ? 1024 : 4096);
   const bool b_far = args.B.ld * size >= 4096;
-  // Copying columns of A takes as long as several panels take to read them where they lie.
+  // Copying a slice of A takes as long as several panels take to read it where it lies.
   if (p.by_rows)
-    p.pack_a = trans_a ? across >= 12 : across >= 4 && collide(args.A.ld * size, panels.mr);
+    p.pack_a = across >= (!trans_a && collide(args.A.ld * size, panels.mr) ? 4 : 12);
   else
     p.pack_a = across >= (a_far ? 3 : 12);
   p.pack_a = p.pack_a && args.k > 0;

@@ -5,10 +5,12 @@
 // kMR rows by two vectors of C in registers: enough independent sums to cover the latency of the
 // multiply-adds, few enough for the registers, and fewer loads than multiply-adds. Rows of C go
 // along the vectors, so B is read by vectors and A by broadcast elements, which have no order to
-// keep: A is used as it lies, transposed or not, and packing it only makes it contiguous. There is
-// a microkernel for every number of rows; m is cut into slices of nearly equal height, so that no
-// slice is thin. Columns past the last whole vector are masked. An element's sum depends on k
-// alone, not on the slice or panel that it falls into. On an Emerald Rapids Xeon the largest
+// keep: A is used as it lies, transposed or not. Where enough panels of B pass by, a slice of it is
+// copied column by column: read as one stream in place of one a row, it makes the loop 9 to 11
+// percent faster where the core is shared with another thread, and 2.6 percent where it is not.
+// There is a microkernel for every number of rows; m is cut into slices of nearly equal height, so
+// that no slice is thin. Columns past the last whole vector are masked. An element's sum depends on
+// k alone, not on the slice or panel that it falls into. On an Emerald Rapids Xeon the largest
 // microkernel runs at 0.98 of the peak of its multiply-adds.
 //
 // What comes from beyond the second-level cache, C and the next rows of A, is fetched a line or two
@@ -431,6 +433,37 @@ MBLAS_INLINE void copy_slices(std::byte* dst, const std::byte* src, std::int64_t
   }
 }
 
+/// Packs a slice of h contiguous rows: [depth][height]. Whole vectors are written, what is too much
+/// being overwritten by what comes later, and at the end up to a vector of what follows.
+template <class T>
+void transpose_slice(std::byte* dst, const std::byte* src, std::int64_t pitch, std::int64_t h,
+                     std::int64_t depth) {
+  constexpr int size = T::kSize, step = kBlock<size>, lanes = kVectorBytes / 16;
+  constexpr std::int64_t group = kSquare<size>;
+  using V = Vector<typename Bits<size>::type>;
+  const std::int64_t column = h * size, whole = depth / step * step;
+  for (std::int64_t i = (h - 1) / group * group; i >= 0; i -= group) {
+    const std::byte* row[group];  // the last one instead of those that do not exist
+    for (int r = 0; r < group; ++r) row[r] = src + smaller(i + r, h - 1) * pitch;
+    std::byte* to = dst + i * size;
+    for (std::int64_t p = 0; p < whole; p += step) {
+      V v[step];
+#pragma GCC unroll 4
+      for (int r = 0; r < step; ++r)
+        v[r] = gather_lanes<V>([&](int l) __attribute__((always_inline)) {
+          static_assert(lanes * step == group);
+          return row[l * step + r] + p * size;
+        });
+      transpose_lanes<size>(v);
+#pragma GCC unroll 4
+      for (int r = 0; r < step; ++r, to += column) store(to, v[r]);
+    }
+  }
+  for (std::int64_t p = whole; p < depth; ++p)
+    for (std::int64_t i = 0; i < h; ++i)
+      __builtin_memcpy(dst + p * column + i * size, src + i * pitch + p * size, size);
+}
+
 /// Fetches rows of `bytes` bytes, `pitch` apart, into the second-level cache.
 MBLAS_INLINE void fetch(const std::byte* p, std::int64_t rows, std::int64_t pitch,
                         std::int64_t bytes) {
@@ -457,7 +490,6 @@ void block_rows(const GemmTile& t, std::int64_t b_panel, std::byte* copies) {
     const std::int64_t fetches = (t.k / s.chunk) * larger(t.n / T::kNR, 1) * together;
     s.lines = (all + fetches - 1) / fetches;
   }
-  if (copies && rows) s.a_row = row_bytes + kSlicePad;
   const auto fetch_slice = [&](std::int64_t i, std::int64_t h) {
     if (i + h > t.m) return;
     if (rows)
@@ -476,20 +508,17 @@ void block_rows(const GemmTile& t, std::int64_t b_panel, std::byte* copies) {
       if (far && next_rows > 0)
         s.next = rows ? Fetch{A + next * a_row, next_rows, a_row, row_bytes}
                       : Fetch{A + next * a_row, t.k, a_col, next_rows * T::kSize};
-      if (copies && rows) {
-        for (std::int64_t r = 0; r < h; ++r)
-          __builtin_memcpy(copies + r * s.a_row, from + r * a_row, std::size_t(row_bytes));
-      } else if (copies) {
+      if (copies && rows)
+        transpose_slice<T>(copies, from, a_row, h, t.k);
+      else if (copies)
         copy_slices<T>(copies, from, a_col, slices, first, end, t.k);
-      }
     }
     if (!copies) return from;
-    if (rows) return copies;
     s.a_col = h * T::kSize;
     return copies + (i - slices.begin_of(first)) * row_bytes;
   };
   multiply_rows<T>(s, t, static_cast<const std::byte*>(t.B), static_cast<std::byte*>(t.C), b_panel,
-                   rows, prepare);
+                   rows && !copies, prepare);
 }
 
 template <class T>
