@@ -563,7 +563,6 @@ __global__ void __launch_bounds__(256) add_parts_kernel(const __grid_constant__ 
   constexpr int kSize = Tile::kX * Tile::kY, kBlocks = kSize / 256;
   constexpr int kCols = kSwapped ? Tile::kX : Tile::kY;
   constexpr int kAtOnce = 8;  // loads under way
-  begin_early();
   const Schedule& s = p.schedule;
   const int cut = int(blockIdx.x) / kBlocks, e = int(blockIdx.x) % kBlocks * 256 + int(threadIdx.x);
   const int begin = cut * s.steps, end = begin + s.steps;
