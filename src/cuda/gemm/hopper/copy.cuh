@@ -50,13 +50,6 @@ __device__ inline void store_matrices(unsigned to, unsigned a, unsigned b, unsig
                "r"(b), "r"(c), "r"(d)
                : "memory");
 }
-/// The other way.
-__device__ inline void load_matrices(unsigned from, unsigned (&to)[4]) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(from)
-               : "memory");
-}
 __device__ inline void store_shared(unsigned to, std::uint16_t x) {
   asm volatile("st.shared.b16 [%0], %1;" ::"r"(to), "h"(x) : "memory");
 }

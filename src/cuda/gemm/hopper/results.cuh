@@ -420,9 +420,9 @@ __device__ void write_rows(const Problem<Acc>& p, const Consumer& self, Sums<T, 
       alignas(4) Out x[8], old[8];
       auto& words = reinterpret_cast<unsigned(&)[4]>(x);
       if (p.read_c)
-        load_matrices(old_row + unsigned(g / 2) * apart +
-                          unsigned(((g % 2 * 4 + lane / 8) ^ (lane % 8)) * 16),
-                      reinterpret_cast<unsigned(&)[4]>(old));
+        load_matrices<false>(reinterpret_cast<unsigned(&)[4]>(old),
+                             old_row + unsigned(g / 2) * apart +
+                                 unsigned(((g % 2 * 4 + lane / 8) ^ (lane % 8)) * 16));
       const auto scaled = [&](int e) {
         const Acc product =
             (kFinish ? p.real_alpha : p.alpha) * sum_of((g * 4 + e / 2) * 4 + e % 2);
