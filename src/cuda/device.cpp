@@ -189,6 +189,8 @@ void* CudaQueue::allocate(std::size_t bytes) {
                                          device().name + ": " + text_of(error));
   }
   cuda_check(error, "cudaMalloc");
+  // For staged operands: kernels read the padding between rows along with the elements beside it.
+  if (owns_stream_) ignore(cudaMemsetAsync(p, 0, bytes, stream_));
   return p;
 }
 

@@ -56,11 +56,11 @@ __device__ V scale_vectors(const GeamTerm<Acc>& term, V x) {
 }
 
 /// The sum of two transposed operands, as they are stored.
-template <class T, class Acc>
+template <class T, class Acc, class Mark>
 struct SumSource {
   static constexpr int S = int(sizeof(T));
   const GeamProblem<Acc>& p;
-  turn::Source<S> a, b;
+  turn::Source<S, Mark> a, b;
 
   __device__ uint4 vector(std::int64_t i, std::int64_t j) const {
     return sum_vectors<T>(p, a.vector(i, j), b.vector(i, j));
@@ -70,7 +70,7 @@ struct SumSource {
   }
   struct Cursor {
     const GeamProblem<Acc>& p;
-    typename turn::Source<S>::Cursor a, b;
+    typename turn::Source<S, Mark>::Cursor a, b;
 
     __device__ void skip(int rows) { a.skip(rows), b.skip(rows); }
     __device__ uint4 vector() const { return sum_vectors<T>(p, a.vector(), b.vector()); }
@@ -80,6 +80,11 @@ struct SumSource {
     __device__ turn::Raw<S> element() const { return sum_raw<T>(p, a.element(), b.element()); }
   };
   __device__ Cursor at(std::int64_t i, std::int64_t j) const { return {p, a.at(i, j), b.at(i, j)}; }
+  template <int kThreads>
+  __device__ void take_marks_back(std::int64_t i0, std::int64_t j0, int rows, int cols) const {
+    a.template take_marks_back<kThreads>(i0, j0, rows, cols);
+    b.template take_marks_back<kThreads>(i0, j0, rows, cols);
+  }
 };
 
 /// Writes C of the turned operand and, where there is another one, of that.
@@ -178,23 +183,26 @@ struct TurnedSum {
   bool other_is_a;
 
   std::int64_t pitch() const { return turned.ld * S; }
-  __device__ static turn::Source<S> plain(const GeamTerm<Acc>& x, std::int64_t b) {
-    return {static_cast<const turn::Raw<S>*>(x.X.at(b)), x.ld};
+  std::int64_t bytes() const { return m * n * S * (kTurned == Turned::Both ? 2 : 1); }
+  template <class Mark>
+  __device__ static turn::Source<S, Mark> plain(const GeamTerm<Acc>& x, std::int64_t b, Mark mark) {
+    return {static_cast<const turn::Raw<S>*>(x.X.at(b)), x.ld, mark};
   }
-  __device__ auto source(std::int64_t b) const {
+  template <class Mark>
+  __device__ auto source(std::int64_t b, Mark mark) const {
     if constexpr (kTurned == Turned::Both)
-      return SumSource<T, Acc>{g, plain(g.a, b), plain(g.b, b)};
+      return SumSource<T, Acc, Mark>{g, plain(g.a, b, mark), plain(g.b, b, mark)};
     else
-      return plain(turned, b);
+      return plain(turned, b, mark);
   }
   __device__ auto sink(std::int64_t b) const {
     const turn::Sink<S> c = {static_cast<turn::Raw<S>*>(g.C.at(b)), g.ldc};
     if constexpr (kTurned == Turned::Both) {
       return c;
     } else {
-      turn::Source<S> x = {};
-      if constexpr (kTurned == Turned::One) x = plain(other, b);
-      return SumSink<T, kTurned, Acc>{g, c, x.a, x.ld, turned, other_is_a};
+      const RawElement<T>* x = nullptr;
+      if constexpr (kTurned == Turned::One) x = static_cast<const RawElement<T>*>(other.X.at(b));
+      return SumSink<T, kTurned, Acc>{g, c, x, other.ld, turned, other_is_a};
     }
   }
 };

@@ -36,7 +36,7 @@ constexpr int log2_of(int x) { return x <= 1 ? 0 : 1 + log2_of(x / 2); }
 /// The `count` elements from row `i` of a matrix of `width` columns, to shared memory.
 template <int S, Run kRun, int kThreads>
 __device__ void load_run(Raw<S>* shared, const Raw<S>* a, std::int64_t ld, int count, int width,
-                         const Divisor& by_width) {
+                         const Divisor& by_width, CacheMark mark) {
   if constexpr (kRun == Run::Vectors) {
     constexpr int kElements = 16 / S, kAtOnce = 4;
     for (int f0 = int(threadIdx.x) * kElements; f0 < count; f0 += kThreads * kElements * kAtOnce) {
@@ -44,7 +44,7 @@ __device__ void load_run(Raw<S>* shared, const Raw<S>* a, std::int64_t ld, int c
 #pragma unroll
       for (int k = 0; k < kAtOnce; ++k)
         if (const int f = f0 + k * kThreads * kElements; f + kElements <= count)
-          v[k] = *reinterpret_cast<const uint4*>(a + f);
+          v[k] = load_marked(reinterpret_cast<const uint4*>(a + f), mark);
 #pragma unroll
       for (int k = 0; k < kAtOnce; ++k) {
         const int f = f0 + k * kThreads * kElements, to = skewed<S>(f);
@@ -66,10 +66,10 @@ __device__ void load_run(Raw<S>* shared, const Raw<S>* a, std::int64_t ld, int c
         const int f = f0 + k * kThreads;
         if (f >= count) continue;
         if constexpr (kRun == Run::Elements) {
-          x[k] = a[f];
+          x[k] = load_marked(a + f, mark);
         } else {
           const int row = by_width.quotient(f);
-          x[k] = a[row * ld + (f - row * width)];
+          x[k] = load_marked(a + row * ld + (f - row * width), mark);
         }
       }
 #pragma unroll
@@ -124,9 +124,11 @@ __global__ void __launch_bounds__(kThreads)
   const int n = int(p.n), rows = 1 << log_rows;
   const std::int64_t b = part.batch + blockIdx.z, i0 = std::int64_t(blockIdx.x) * rows;
   const int height = int(min(std::int64_t(rows), p.m - i0));
-  const auto source = p.source(b);
-  load_run<S, kRun, kThreads>(shared, source.a + i0 * source.ld, source.ld, height * n, n, by_n);
+  const auto source = p.source(b, part.hold.mark());
+  load_run<S, kRun, kThreads>(shared, source.a + i0 * source.ld, source.ld, height * n, n, by_n,
+                              source.mark);
   __syncthreads();
+  if (part.hold.takes_back(blockIdx)) source.template take_marks_back<kThreads>(i0, 0, height, n);
   const auto sink = p.sink(b);
   Raw<S>* to = sink.b + i0;
   const int log_units = log_rows - (kVectors ? log2_of(16 / S) : 0);
@@ -158,22 +160,23 @@ __global__ void __launch_bounds__(kThreads)
   constexpr bool kVectors = kRun == Run::Vectors;
   constexpr int kElements = kVectors ? 16 / S : 1;
   constexpr int kAtOnce = kVectors ? 4 : std::clamp(64 / S, 4, 16);
+  using Unit = std::conditional_t<kVectors, uint4, Raw<S>>;
   extern __shared__ uint4 memory[];
   auto* shared = reinterpret_cast<Raw<S>*>(memory);
   const int m = int(p.m), cols = 1 << log_cols;
   const std::int64_t b = part.batch + blockIdx.z, j0 = std::int64_t(blockIdx.x) * cols;
   const int width = int(min(std::int64_t(cols), p.n - j0));
-  const auto source = p.source(b);
+  const auto source = p.source(b, part.hold.mark());
   const Raw<S>* from = source.a + j0;
   const int log_units = log_cols - (kVectors ? log2_of(16 / S) : 0), units = m << log_units;
   for (int u0 = int(threadIdx.x); u0 < units; u0 += kThreads * kAtOnce) {
-    std::conditional_t<kVectors, uint4, Raw<S>> v[kAtOnce];
+    Unit v[kAtOnce];
 #pragma unroll
     for (int k = 0; k < kAtOnce; ++k) {
       const int u = u0 + k * kThreads, i = u >> log_units;
       const int j = (u - (i << log_units)) * kElements;
       if (u < units && j + kElements <= width)
-        v[k] = *reinterpret_cast<decltype(&v[0])>(const_cast<Raw<S>*>(from + i * source.ld + j));
+        v[k] = load_marked(reinterpret_cast<const Unit*>(from + i * source.ld + j), source.mark);
     }
 #pragma unroll
     for (int k = 0; k < kAtOnce; ++k) {
@@ -190,6 +193,7 @@ __global__ void __launch_bounds__(kThreads)
     }
   }
   __syncthreads();
+  if (part.hold.takes_back(blockIdx)) source.template take_marks_back<kThreads>(0, j0, m, width);
   const auto sink = p.sink(b);
   store_run<S, kRun, kThreads>(shared, sink.b + j0 * sink.ld, sink.ld, width * m, m, by_m);
 }
@@ -198,7 +202,7 @@ __global__ void __launch_bounds__(kThreads)
 /// one of B.
 template <int S, Run kRun, int kThreads, class Problem>
 __global__ void __launch_bounds__(kThreads)
-    tiny_kernel(const __grid_constant__ Problem p, int matrices,
+    tiny_kernel(const __grid_constant__ Problem p, const __grid_constant__ Hold hold, int matrices,
                 const __grid_constant__ Divisor by_m, const __grid_constant__ Divisor by_n) {
   begin_early();
   extern __shared__ uint4 memory[];
@@ -207,8 +211,10 @@ __global__ void __launch_bounds__(kThreads)
   {
     const std::int64_t first = std::int64_t(blockIdx.x) * matrices;
     const int count = int(min(std::int64_t(matrices), p.batch - first)) * m * n;
-    load_run<S, kRun, kThreads>(shared, p.source(first).a, 0, count, 0, by_m);
+    const Raw<S>* a = p.source(first, NoMark{}).a;
+    load_run<S, kRun, kThreads>(shared, a, 0, count, 0, by_m, hold.mark());
     __syncthreads();
+    if (hold.takes_back(blockIdx)) cuda::take_marks_back<kThreads>(a, 0, 1, count * S);
     Raw<S>* b = p.sink(first).b;
 #pragma unroll 4
     for (int f = int(threadIdx.x); f < count; f += kThreads) {

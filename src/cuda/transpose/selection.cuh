@@ -27,9 +27,6 @@ constexpr double kMostCovered = 1.25;
 /// Thin: the shorter side has at most so many elements and bytes, the other one many times more.
 constexpr std::int64_t kThinElements = 128, kThinBytes = 512, kThinRatio = 8;
 
-/// Matrices above this do not fit the device's last cache.
-constexpr std::int64_t kCachedBytes = 64 << 20;
-
 /// Whether a matrix gets the tiles for those, which a narrow one would not fill.
 template <class Large, class Other>
 bool is_large(std::int64_t m, std::int64_t n) {
@@ -46,7 +43,7 @@ struct TilesOf<1> {
   using Vector = turn::VectorTile<1, 128, 256, 128>;
   using LargeVector = Vector;
   using Small = turn::VectorTile<1, 128, 128, 64>;
-  using Sheared = turn::FetchedTile<1, 256, 8, 512, 3, 1>;
+  using Sheared = turn::FetchedTile<1, 256, 8, 512, 3, 1, false>;
   using LargeSheared = turn::FetchedTile<1, 256, 16, 512, 2, 2>;
 };
 template <>
@@ -55,7 +52,7 @@ struct TilesOf<2> {
   using LargeVector = turn::VectorTile<2, 128, 128, 256>;
   using Sum = Vector;
   using Small = turn::VectorTile<2, 64, 64, 64>;
-  using Sheared = turn::FetchedTile<2, 256, 16, 512, 3, 2>;
+  using Sheared = turn::FetchedTile<2, 256, 16, 512, 3, 2, false>;
   using LargeSheared = turn::FetchedTile<2, 256, 32, 512, 2, 4>;
   using ShearedSum = turn::ShearedTile<2, 256, 64, 256, 16, 4>;
 };
@@ -65,9 +62,9 @@ struct TilesOf<4> {
   using LargeVector = Vector;
   using Sum = Vector;
   using Small = turn::VectorTile<4, 32, 32, 64>;
-  using Sheared = turn::ShearedTile<4, 256, 64, 512, 4, 4>;
+  using Sheared = turn::ShearedTile<4, 256, 64, 512, 4, 4, false>;
   using LargeSheared = turn::FetchedTile<4, 512, 32, 512, 2, 8>;
-  using ShearedSum = Sheared;
+  using ShearedSum = turn::ShearedTile<4, 256, 64, 512, 4, 4>;
 };
 template <>
 struct TilesOf<8> {
@@ -150,8 +147,10 @@ inline Row chosen(const TransposeArgs& args) {
 template <int S>
 struct Moves : TransposeProblem {
   std::int64_t pitch() const { return lda * S; }
-  __device__ turn::Source<S> source(std::int64_t b) const {
-    return {static_cast<const turn::Raw<S>*>(A.at(b)), lda};
+  std::int64_t bytes() const { return m * n * S; }
+  template <class Mark>
+  __device__ turn::Source<S, Mark> source(std::int64_t b, Mark mark) const {
+    return {static_cast<const turn::Raw<S>*>(A.at(b)), lda, mark};
   }
   __device__ turn::Sink<S> sink(std::int64_t b) const {
     return {static_cast<turn::Raw<S>*>(B.at(b)), ldb};

@@ -28,11 +28,13 @@ void run_tiles(const TransposeProblem& p, int bytes, const CudaQueue& queue) {
   while ((std::int64_t(width) * S << (log_length + 1)) <= bytes) ++log_length;
   const auto blocks = unsigned(ceil_div(std::max(p.m, p.n), std::int64_t(1) << log_length));
   const std::size_t shared = std::size_t(S) * turn::skewed_size<S>(width << log_length);
-  turn::for_each_part(1, p.batch, [&](const turn::Part& part, unsigned, unsigned z) {
+  const Moves<S> moves = {p};
+  turn::for_each_part(1, p.batch, [&](turn::Part part, unsigned, unsigned z) {
+    part.hold = hold_of(moves.bytes() * z, std::int64_t(blocks) * z, queue.device());
     launch_early(After::Anything, queue,
                  tall ? turn::tall_kernel<S, kRun, kThreads, Moves<S>>
                       : turn::wide_kernel<S, kRun, kThreads, Moves<S>>,
-                 dim3(blocks, 1, z), kThreads, shared, Moves<S>{p}, part, log_length,
+                 dim3(blocks, 1, z), kThreads, shared, moves, part, log_length,
                  turn::Divisor(width));
   });
 }

@@ -31,12 +31,14 @@ void run_tiny(const TransposeProblem& p, int size, const CudaQueue& queue) {
   const bool vectors = addresses % 16 == 0 && step * matrix <= kTinyBytes;
   std::int64_t matrices = std::clamp<std::int64_t>(tile->bytes / matrix, 1, p.batch);
   if (vectors) matrices = ceil_div(matrices, step) * step;
+  const std::int64_t blocks = ceil_div(p.batch, matrices);
+  const Hold hold = hold_of(matrix * p.batch, blocks, queue.device());
   with_size(size, [&]<int S>() {
     const auto launch_with = [&]<turn::Run kRun, int kThreads>() {
       launch_early(After::Anything, queue, turn::tiny_kernel<S, kRun, kThreads, Moves<S>>,
-                   dim3(unsigned(ceil_div(p.batch, matrices))), kThreads,
+                   dim3(unsigned(blocks)), kThreads,
                    std::size_t(S) * turn::skewed_size<S>(int(matrices * p.m * p.n)), Moves<S>{p},
-                   int(matrices), turn::Divisor(int(p.m)), turn::Divisor(int(p.n)));
+                   hold, int(matrices), turn::Divisor(int(p.m)), turn::Divisor(int(p.n)));
     };
     if (vectors && tile->threads == 128)
       launch_with.template operator()<turn::Run::Vectors, 128>();

@@ -3,8 +3,9 @@
 // All of it moves a matrix of m rows and n columns, elements (i, j), to its transpose, and is
 // limited by device memory: what counts is that both sides are accessed in whole sectors of 32
 // bytes and long runs, and that each thread has 64 bytes or more on their way. A kernel gets a
-// problem with `m`, `n`, `batch`, a source for each matrix of the batch that reads elements (i, j)
-// and a sink that writes elements (j, i); transpose moves them, geam computes on both ways.
+// problem with `m`, `n`, `batch`, a source for each matrix of the batch that reads elements (i, j),
+// marked as it is told, and a sink that writes elements (j, i); transpose moves them, geam computes
+// on both ways.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 
 #include "cuda/early.cuh"
 #include "cuda/element.cuh"
+#include "cuda/hold.cuh"
 
 namespace mblas::cuda::turn {
 
@@ -116,6 +118,7 @@ inline constexpr int kSector = 32;  ///< bytes that the memory reads or writes a
 struct Part {
   std::int64_t col, batch;
   int apart = 0;  ///< two columns of tiles so far apart are taken in turn, where not 0
+  Hold hold = {};
 };
 
 /// Rows that lie multiples of so many bytes apart meet in few banks of the memory, where tiles of
@@ -124,18 +127,43 @@ inline constexpr std::int64_t kCollision = 128 << 10, kApart = 8 << 10;
 
 /// The tile of a block.
 template <class Tile>
-__device__ void locate(const Part& part, std::int64_t& i0, std::int64_t& j0) {
-  unsigned col = blockIdx.y;
+__device__ void locate(const Part& part, const uint3& block, std::int64_t& i0, std::int64_t& j0) {
+  unsigned col = block.y;
   if (part.apart != 0) {
     const unsigned pairs = 2 * part.apart, first = col / pairs * pairs, place = col - first;
     if (first + pairs <= gridDim.y) col = first + place % 2 * part.apart + place / 2;
   }
-  i0 = std::int64_t(blockIdx.x) * Tile::kRows;
+  i0 = std::int64_t(block.x) * Tile::kRows;
   j0 = (part.col + col) * Tile::kCols;
 }
 
 /// What a sink that computes nothing has to read before it writes.
 struct Nothing {};
+
+/// How the loads of a tile are marked.
+template <class Tile>
+__device__ auto mark_of(const Hold& hold) {
+  if constexpr (Tile::kMarks)
+    return hold.mark();
+  else
+    return NoMark{};
+}
+
+/// Where the launch says so, takes the marks of the block's tile back: once all threads have read
+/// it.
+template <class Tile, class Problem>
+__device__ void take_marks_back(const Problem& p, const Part& part) {
+  if constexpr (Tile::kMarks) {
+    const uint3 block = block_anew();
+    if (!part.hold.takes_back(block)) return;
+    std::int64_t i0, j0;
+    locate<Tile>(part, block, i0, j0);
+    const auto rows = min(p.m - i0, std::int64_t(Tile::kRows));
+    const auto cols = min(p.n - j0, std::int64_t(Tile::kCols));
+    p.source(part.batch + block.z, NoMark{})
+        .template take_marks_back<Tile::kThreads>(i0, j0, int(rows), int(cols));
+  }
+}
 
 /// One tile for each block. What the sink reads on its own account is on its way while the tile is
 /// loaded.
@@ -147,19 +175,21 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   auto* shared = reinterpret_cast<typename Tile::Unit*>(memory);
   const std::int64_t b = part.batch + blockIdx.z;
   std::int64_t i0, j0;
-  locate<Tile>(part, i0, j0);
+  locate<Tile>(part, blockIdx, i0, j0);
+  const auto source = p.source(b, mark_of<Tile>(part.hold));
   const auto sink = p.sink(b);
   typename Tile::template Ahead<decltype(sink)> ahead;
   if (Tile::is_whole(p.m, p.n, i0, j0)) {
     Tile::look_ahead(ahead, sink, p.n, i0, j0);
-    Tile::template load<true>(shared, p.source(b), p.m, p.n, i0, j0);
+    Tile::template load<true>(shared, source, p.m, p.n, i0, j0);
     __syncthreads();
     Tile::template store<true>(shared, sink, p.m, p.n, i0, j0, ahead);
   } else {
-    Tile::template load<false>(shared, p.source(b), p.m, p.n, i0, j0);
+    Tile::template load<false>(shared, source, p.m, p.n, i0, j0);
     __syncthreads();
     Tile::template store<false>(shared, sink, p.m, p.n, i0, j0, ahead);
   }
+  take_marks_back<Tile>(p, part);
 }
 
 /// Blocks that a grid may have along y and z.
@@ -185,13 +215,15 @@ bool prefers_second(std::int64_t m, std::int64_t n) {
   return covered(static_cast<First*>(nullptr)) > 1.3 * covered(static_cast<Second*>(nullptr));
 }
 
-/// Turns all of a problem, whose `pitch()` is the bytes between two rows of what is turned.
+/// Turns all of a problem, whose `pitch()` is the bytes between two rows of what is turned,
+/// `bytes()` those of one matrix that are read.
 template <class Tile, class Problem>
 void run_tiles(const Problem& p, const CudaQueue& queue) {
   const auto rows = unsigned(ceil_div(p.m + Tile::kOverlap, Tile::kRows));
   const int apart = p.pitch() % kCollision == 0 ? int(kApart / (Tile::kCols * Tile::kSize)) : 0;
   for_each_part(ceil_div(p.n, Tile::kCols), p.batch, [&](Part part, unsigned y, unsigned z) {
     part.apart = apart;
+    part.hold = hold_of(p.bytes() * z, std::int64_t(rows) * y * z, queue.device());
     launch_early(After::Anything, queue, tile_kernel<Tile, Problem>, dim3(rows, y, z),
                  Tile::kThreads, std::size_t(Tile::kShared), p, part);
   });
@@ -214,6 +246,7 @@ struct VectorTile {
   static constexpr int kRepeat = kDown / kStep;
   static constexpr int kVectors = kCols * kDown;
   static constexpr int kOverlap = 0;
+  static constexpr bool kMarks = true;
   static constexpr int kShared =
       kVectors * 16 + kSpare;  // more than it needs: fewer blocks at once
   static_assert(kAcross >= 8 && kDown >= 8 && kDown % kStep == 0 && kThreads % kAcross == 0);
@@ -355,8 +388,11 @@ struct VectorOf<16> : std::type_identity<uint4> {};
 /// together to vectors of the two aligned ones that hold them on both ways, and turned in squares
 /// of words; shared memory holds word q of row j at q ^ (j's group), so that all banks serve both
 /// directions. Threads write kPiece bytes at once. kBlocks tiles at least are to fit a
-/// multiprocessor: 0 leaves the number of registers to the compiler.
-template <int S, int kWindow, int kCols_, int kThreads_, int kPiece, int kBlocks_ = 0>
+/// multiprocessor: 0 leaves the number of registers to the compiler. Loads are marked as the
+/// launch's Hold says; that takes registers, which tiles for matrices that fit the cache are
+/// spared.
+template <int S, int kWindow, int kCols_, int kThreads_, int kPiece, int kBlocks_ = 0,
+          bool kMarks_ = true>
 struct ShearedTile {
   using Unit = Word<S>;
   /// What a thread writes at once: several small elements, or one.
@@ -373,6 +409,7 @@ struct ShearedTile {
   static constexpr int kStep = kThreads / kAcross;  // units between two of a thread
   static constexpr int kEach = kUnits / kStep;
   static constexpr int kOverlap = kExtra - 1, kShared = kUnits * kCols * kUnit;
+  static constexpr bool kMarks = kMarks_;
   // Writing: rows by groups of lanes, pieces of a row one after another.
   static constexpr int kInPiece = kPiece / S, kPieces = kRows / kInPiece;
   static constexpr int kLanes = kPieces <= 16 ? 16 : 32;
@@ -532,9 +569,11 @@ struct ShearedTile {
 /// any address. The tile is one vector narrower than what is fetched. Threads have kAhead squares
 /// of vectors on their way, which lie in the first-level cache until they are taken: the tiles of a
 /// multiprocessor must leave it room, as both are parts of one memory.
-template <int S, int kWindow, int kVectors, int kThreads, int kBlocks, int kAhead>
-struct FetchedTile : ShearedTile<S, kWindow, (kVectors - 1) * 16 / S, kThreads, 16, kBlocks> {
-  using Base = ShearedTile<S, kWindow, (kVectors - 1) * 16 / S, kThreads, 16, kBlocks>;
+template <int S, int kWindow, int kVectors, int kThreads, int kBlocks, int kAhead,
+          bool kMarks = true>
+struct FetchedTile
+    : ShearedTile<S, kWindow, (kVectors - 1) * 16 / S, kThreads, 16, kBlocks, kMarks> {
+  using Base = ShearedTile<S, kWindow, (kVectors - 1) * 16 / S, kThreads, 16, kBlocks, kMarks>;
   using typename Base::Unit;
   static constexpr int kElements = 16 / S, kPack = Base::kPack;
   static constexpr int kStep = kThreads / kVectors;  // units between two of a thread
@@ -570,7 +609,7 @@ struct FetchedTile : ShearedTile<S, kWindow, (kVectors - 1) * 16 / S, kThreads, 
         x = uint4{};
         if (int(c) * kElements >= before(row) + width) continue;
         if constexpr (kWhole)
-          x = *reinterpret_cast<const uint4*>(place);
+          x = load_marked(reinterpret_cast<const uint4*>(place), source.mark);
         else if (i + down >= 0 && i + down < m)
           x = vector_between(place, source.a, end);
       }
@@ -614,13 +653,14 @@ struct FetchedTile : ShearedTile<S, kWindow, (kVectors - 1) * 16 / S, kThreads, 
 // ---------------------------------------------------------------------------------------------------
 // The matrices of a plain transpose.
 
-template <int S>
+template <int S, class Mark = NoMark>
 struct Source {
   const Raw<S>* a;
   std::int64_t ld;
+  Mark mark;  ///< of reads within the matrix
 
   __device__ uint4 vector(std::int64_t i, std::int64_t j) const {
-    return *reinterpret_cast<const uint4*>(a + i * ld + j);
+    return load_marked(reinterpret_cast<const uint4*>(a + i * ld + j), mark);
   }
   /// The first `count` elements of a vector.
   __device__ uint4 part(std::int64_t i, std::int64_t j, int count) const {
@@ -637,13 +677,19 @@ struct Source {
   struct Cursor {
     const Raw<S>* p;
     std::int64_t ld;
+    Mark mark;
 
     __device__ void skip(int rows) { p += rows * ld; }
     __device__ uint4 vector() const { return load_unaligned<uint4>(p); }
-    __device__ uint4 part(int count) const { return Source{p, ld}.part(0, 0, count); }
-    __device__ Raw<S> element() const { return *p; }
+    __device__ uint4 part(int count) const { return Source{p, ld, mark}.part(0, 0, count); }
+    __device__ Raw<S> element() const { return load_marked(p, mark); }
   };
-  __device__ Cursor at(std::int64_t i, std::int64_t j) const { return {a + i * ld + j, ld}; }
+  __device__ Cursor at(std::int64_t i, std::int64_t j) const { return {a + i * ld + j, ld, mark}; }
+  /// Of a tile's elements, once all threads have read theirs.
+  template <int kThreads>
+  __device__ void take_marks_back(std::int64_t i0, std::int64_t j0, int rows, int cols) const {
+    cuda::take_marks_back<kThreads>(a + i0 * ld + j0, ld * S, rows, cols * S);
+  }
 };
 
 template <int S>

@@ -48,13 +48,16 @@ __global__ void __launch_bounds__(Tile::kThreads)
   extern __shared__ uint4 shared[];
   uint4 *upper = shared, *lower = shared + Tile::kVectors;
   auto* a = static_cast<turn::Raw<S>*>(A.at(part.batch + blockIdx.z));
-  const turn::Source<S> source = {a, ld};
+  const turn::Source<S, CacheMark> source = {a, ld, part.hold.mark()};
   const turn::Sink<S> sink = {a, ld};
   const typename Tile::template Ahead<turn::Sink<S>> none = {};
   std::int64_t row, col;
-  pairs.locate(part.col + blockIdx.y, blockIdx.x, row, col);
-  row *= Tile::kRows;
-  col *= Tile::kRows;
+  const auto locate = [&](const uint3& block) {
+    pairs.locate(part.col + block.y, block.x, row, col);
+    row *= Tile::kRows;
+    col *= Tile::kRows;
+  };
+  locate(blockIdx);
   if (col + Tile::kRows <= n) {
     Tile::template load<true>(upper, source, n, n, row, col);
     if (row != col) Tile::template load<true>(lower, source, n, n, col, row);
@@ -67,6 +70,16 @@ __global__ void __launch_bounds__(Tile::kThreads)
     __syncthreads();
     Tile::template store<false>(upper, sink, n, n, row, col, none);
     if (row != col) Tile::template store<false>(lower, sink, n, n, col, row, none);
+  }
+  if (const uint3 block = block_anew(); part.hold.takes_back(block)) {
+    locate(block);
+    const auto take_back = [&](std::int64_t i0, std::int64_t j0) {
+      source.template take_marks_back<Tile::kThreads>(i0, j0,
+                                                      int(min(n - i0, std::int64_t(Tile::kRows))),
+                                                      int(min(n - j0, std::int64_t(Tile::kRows))));
+    };
+    take_back(row, col);
+    if (row != col) take_back(col, row);
   }
 }
 
@@ -135,12 +148,12 @@ void run(const TransposeInplaceArgs& args, Queue& base) {
   const auto launch_pairs = [&](auto kernel, int tile, int threads_x, int threads_y,
                                 std::size_t shared) {
     const Pairs pairs = {ceil_div(args.n, tile)};
-    turn::for_each_part(
-        pairs.height(), args.batch, [&](const turn::Part& part, unsigned y, unsigned z) {
-          launch_early(After::Anything, queue, kernel, dim3(unsigned(pairs.width()), y, z),
-                       dim3(unsigned(threads_x), unsigned(threads_y)), shared, A, args.n, args.A.ld,
-                       pairs, part);
-        });
+    turn::for_each_part(pairs.height(), args.batch, [&](turn::Part part, unsigned y, unsigned z) {
+      part.hold = hold_of(args.n * args.n * size * z, pairs.width() * y * z, queue.device());
+      launch_early(After::Anything, queue, kernel, dim3(unsigned(pairs.width()), y, z),
+                   dim3(unsigned(threads_x), unsigned(threads_y)), shared, A, args.n, args.A.ld,
+                   pairs, part);
+    });
   };
   if (access_bits(args.A, args.batch, size) % 16 == 0) {
     with_size(size, [&]<int S>() {
