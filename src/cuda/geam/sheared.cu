@@ -19,7 +19,7 @@ void run(const GeamArgs& args, Queue& base) {
   with_geam_type(args.type, [&]<class T>() {
     using Tiles = transpose::TilesOf<int(sizeof(T))>;
     with_turned_sum<T>(args, queue, [&]<Turned kTurned>(const TurnedSum<T, kTurned>& problem) {
-      using Large = typename Tiles::LargeSheared;
+      using Large = typename Tiles::LargeScaled;
       using Sheared = typename Tiles::Sheared;
       if constexpr (kTurned != Turned::Only)
         turn::run_tiles<typename Tiles::ShearedSum>(problem, queue);
