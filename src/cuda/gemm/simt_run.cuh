@@ -18,19 +18,15 @@ void launch_kernel(Problem<T> p, const CudaQueue& queue) {
   const DeviceGuard guard(queue.device().ordinal);
   allow_shared(kKernel, kBytes, queue.device().ordinal, allowed);
 
-  cudaLaunchAttribute attributes[2] = {};
-  unsigned count = 0;
-  if (starts_early(After::Anything, queue)) attributes[count++] = early_attribute();
-  if (p.cluster) {
-    attributes[count].id = cudaLaunchAttributeClusterDimension;
-    attributes[count++].val.clusterDim = {unsigned(p.slices), 1, 1};
-  }
+  LaunchAttributes attributes(starts_early(After::Anything, queue),
+                              p.cluster ? unsigned(p.slices) : 1);
+  const std::span<cudaLaunchAttribute> list = attributes;
   cudaLaunchConfig_t config = {};
   config.blockDim = Shape::kThreads;
   config.dynamicSmemBytes = kBytes;
   config.stream = queue.stream();
-  config.attrs = attributes;
-  config.numAttrs = count;
+  config.attrs = list.data();
+  config.numAttrs = unsigned(list.size());
   const std::int64_t blocks = p.blocks();
   const std::int64_t most = std::numeric_limits<int>::max() / p.slices * p.slices;
   for (; p.first_block < blocks; p.first_block += most) {

@@ -119,18 +119,13 @@ std::size_t workspace(const GemmArgs& args, const DeviceInfo& device) {
 template <class In, bool kAlongK, bool kVectors>
 void launch_thin(thin::Problem<In> p, std::size_t shared, const CudaQueue& queue) {
   const auto kernel = thin::thin_kernel<In, kMostShort, kAlongK, kVectors>;
-  cudaLaunchAttribute attributes[2] = {};
-  std::size_t count = 0;
-  if (starts_early(After::Anything, queue)) attributes[count++] = early_attribute();
-  if (p.cluster && p.parts > 1) {
-    attributes[count].id = cudaLaunchAttributeClusterDimension;
-    attributes[count++].val.clusterDim = {unsigned(p.parts), 1, 1};
-  }
+  LaunchAttributes attributes(starts_early(After::Anything, queue),
+                              p.cluster ? unsigned(p.parts) : 1);
   const std::int64_t blocks = p.tiles.rows * p.tiles.batch * p.parts;
   const std::int64_t most = std::numeric_limits<int>::max() / p.parts * p.parts;
   for (p.first_block = 0; p.first_block < blocks; p.first_block += most)
-    launch_with({attributes, count}, queue, kernel,
-                unsigned(std::min(blocks - p.first_block, most)), kThreads, shared, p);
+    launch_with(attributes, queue, kernel, unsigned(std::min(blocks - p.first_block, most)),
+                kThreads, shared, p);
 }
 
 template <class In, bool kAlongK, bool kVectors>

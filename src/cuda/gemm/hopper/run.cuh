@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "cuda/early.cuh"
 #include "cuda/gemm/allow_shared.cuh"
 #include "cuda/gemm/hopper/engine.cuh"
 #include "cuda/gemm/hopper/plan.hpp"
@@ -46,18 +47,15 @@ template <class Parameter>
 void launch_engine_kernel(const CudaQueue& queue, void (*kernel)(Parameter), unsigned blocks,
                           int threads, unsigned cluster, std::size_t shared, const Parameter& p,
                           bool early) {
-  cudaLaunchAttribute attributes[2] = {};
-  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attributes[0].val.programmaticStreamSerializationAllowed = early;
-  attributes[1].id = cudaLaunchAttributeClusterDimension;
-  attributes[1].val.clusterDim = {cluster, 1, 1};
+  LaunchAttributes attributes(early, cluster);
+  const std::span<cudaLaunchAttribute> list = attributes;
   cudaLaunchConfig_t config = {};
   config.gridDim = blocks;
   config.blockDim = threads;
   config.dynamicSmemBytes = shared;
   config.stream = queue.stream();
-  config.attrs = attributes;
-  config.numAttrs = cluster > 1 ? 2 : 1;
+  config.attrs = list.data();
+  config.numAttrs = unsigned(list.size());
   cuda_check(cudaLaunchKernelEx(&config, kernel, p), "kernel launch");
 }
 
