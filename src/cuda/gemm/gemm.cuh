@@ -7,6 +7,14 @@
 
 namespace mblas::cuda {
 
+/// Neighbours that are accessed at once: 16 bytes of them, unless it says how many.
+template <class T>
+inline constexpr int kVector = 16 / int(sizeof(T));
+template <class T, int kCount = kVector<T>>
+struct alignas(kCount * sizeof(T)) Vector {
+  T e[kCount];
+};
+
 template <class Acc>
 struct GemmProblem {
   std::int64_t m, n, k, ldc;

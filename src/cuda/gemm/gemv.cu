@@ -32,11 +32,6 @@ struct GemvProblem : parts::Problem<T> {
   int share = 0;  ///< along the vector: warps of a row; else lanes side by side
 };
 
-template <class T, int kCount>
-struct alignas(sizeof(T) * kCount) Elements {
-  T e[kCount];
-};
-
 /// Loads of the matrix that a thread has under way at a time.
 template <class T, int kV>
 constexpr int kLoads = kV == 1 && sizeof(T) == 4 ? 16 : 8;
@@ -53,7 +48,7 @@ __device__ T from_lane(T x, int mask) {
 template <class T, int kV>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     rows_kernel(const __grid_constant__ GemvProblem<T> p) {
-  using Unit = Elements<T, kV>;
+  using Unit = Vector<T, kV>;
   constexpr int kEach = kLoads<T, kV>, kHop = 32 * kV, kStep = kHop * kEach;
   __shared__ T shares[kWarps];
   begin_early();
@@ -121,7 +116,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 template <class T, int kV>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     columns_kernel(const __grid_constant__ GemvProblem<T> p) {
-  using Unit = Elements<T, kV>;
+  using Unit = Vector<T, kV>;
   constexpr int kEach = sizeof(T) == 16 ? 6 : kLoads<T, kV>;  // 8 do not fit the registers
   __shared__ T found[kThreads * kV];
   begin_early();

@@ -47,9 +47,6 @@ enum class Copy {
   Turned,    ///< element by element, contiguous along the depth
 };
 
-template <class T>
-inline constexpr int kVector = 16 / int(sizeof(T));  // elements of an access
-
 /// A panel's rows in elements.
 template <class T, int kTile>
 inline constexpr int kPitch = kTile + kVector<T>;
@@ -208,11 +205,6 @@ struct Problem : GemmProblem<Acc> {
   __host__ __device__ std::int64_t blocks() const {
     return whole + (this->tiles.count() - whole) * slices;
   }
-};
-
-template <class T>
-struct alignas(16) Vector {
-  T e[kVector<T>];
 };
 
 /// A real number in type T.

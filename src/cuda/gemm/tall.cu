@@ -35,14 +35,6 @@ struct Problem : GemmProblem<T> {
   bool vectors_b = false, vectors_c = false;  ///< rows are accessed 16 bytes at a time
 };
 
-template <class T>
-inline constexpr int kVector = 16 / int(sizeof(T));
-
-template <class T, int kCount = kVector<T>>
-struct alignas(kCount * sizeof(T)) Vector {
-  T e[kCount];
-};
-
 /// How a warp's lanes share a piece of kRows rows of C: each has kLines×kAcross vectors.
 template <class T, int kColumns, bool kAlongK>
 struct Share;

@@ -168,25 +168,19 @@ constexpr std::int64_t kMmaPlanes = 65535;
 template <class In>
 using WideOut = std::conditional_t<std::is_same_v<In, std::int8_t>, std::int32_t, float>;
 
-/// Neighbours of a row.
-template <class T>
-struct alignas(2 * sizeof(T)) MmaPair {
-  T of[2];
-};
-
 /// The second one is stored only if it is `inside`.
 template <class Out, class Acc>
-__device__ void store_pair(const MmaProblem<Acc>& p, const MmaPair<Acc>& sums, Out* c,
+__device__ void store_pair(const MmaProblem<Acc>& p, const Vector<Acc, 2>& sums, Out* c,
                            bool inside) {
   if (p.paired && inside) {
-    MmaPair<Out> pair;
-    if (p.read_c) pair = *reinterpret_cast<const MmaPair<Out>*>(c);
-    store(p, sums.of[0], &pair.of[0]);
-    store(p, sums.of[1], &pair.of[1]);
-    *reinterpret_cast<MmaPair<Out>*>(c) = pair;
+    Vector<Out, 2> pair;
+    if (p.read_c) pair = *reinterpret_cast<const Vector<Out, 2>*>(c);
+    store(p, sums.e[0], &pair.e[0]);
+    store(p, sums.e[1], &pair.e[1]);
+    *reinterpret_cast<Vector<Out, 2>*>(c) = pair;
   } else {
-    store(p, sums.of[0], c);
-    if (inside) store(p, sums.of[1], c + 1);
+    store(p, sums.e[0], c);
+    if (inside) store(p, sums.e[1], c + 1);
   }
 }
 
@@ -287,7 +281,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   __syncthreads();
 
   // By way of shared memory, 16 rows of a warp at a time: rows of C are written whole.
-  auto* const rows = reinterpret_cast<MmaPair<Acc>*>(panels) + warp * 16 * kPitch;
+  auto* const rows = reinterpret_cast<Vector<Acc, 2>*>(panels) + warp * 16 * kPitch;
   const std::int64_t col = j0 + col0 + lane * 2;
   const bool second = col + 1 < p.n;
   void* const c0 = p.C.at(batch);
@@ -305,12 +299,12 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     const int height = col < p.n ? int(min(p.m - row, std::int64_t(16))) : 0;
 #pragma unroll 1
     for (int r = 0; r < height; ++r) {
-      const MmaPair<Acc> sums = rows[r * kPitch + lane];
+      const Vector<Acc, 2> sums = rows[r * kPitch + lane];
       const std::int64_t at = (row + r) * p.ldc + col;
       if (p.splits > 1) {
         Acc* const c = part + (row + r) * p.n + col;
-        c[0] = sums.of[0];
-        if (second) c[1] = sums.of[1];
+        c[0] = sums.e[0];
+        if (second) c[1] = sums.e[1];
       } else if (p.wide) {
         store_pair(p, sums, static_cast<WideOut<In>*>(c0) + at, second);
       } else if constexpr (sizeof(In) == 2) {

@@ -72,11 +72,6 @@ struct Problem : GemmProblem<Acc> {
   std::int64_t first_block = 0;
 };
 
-template <class T, int kCount>
-struct alignas(sizeof(T) * kCount) Pack {
-  T e[kCount];
-};
-
 /// Stores an element of C of matrix `batch`.
 template <class In>
 __device__ void store_sum(const Problem<Accumulator<In>>& p, Accumulator<In> sum,
@@ -91,8 +86,8 @@ __global__ void __launch_bounds__(kThreads, Shape<In, kShort, kAlongK, kVectors>
   using S = Shape<In, kShort, kAlongK, kVectors>;
   using Acc = typename S::Acc;
   constexpr int kV = S::kVector, kRows = S::kRows, kEach = S::kEach;
-  using Vector = Pack<In, kV>;
-  using Small = Pack<Acc, S::kPack>;
+  using Piece = Vector<In, kV>;
+  using Small = Vector<Acc, S::kPack>;
   extern __shared__ __align__(16) unsigned char shared[];
   auto* const small = reinterpret_cast<Acc*>(shared);
 
@@ -124,16 +119,16 @@ __global__ void __launch_bounds__(kThreads, Shape<In, kShort, kAlongK, kVectors>
   const In* const from = x0 + (kAlongK ? here * p.line + along_k : here + along_k * p.line);
   const std::int64_t rows = lanes_l * p.line;
 
-  Vector x[kEach][kRows];
+  Piece x[kEach][kRows];
   // A load of each row, k after `from`, or zeros.
-  const auto load = [&](Vector(&to)[kRows], std::int64_t k, bool inside) {
+  const auto load = [&](Piece(&to)[kRows], std::int64_t k, bool inside) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       const In* const q = from + (kAlongK ? k + min(r, last) * rows : k * p.line);
       if (!inside) {
         to[r] = {};
       } else if constexpr (kVectors) {
-        to[r] = *reinterpret_cast<const Vector*>(q);
+        to[r] = *reinterpret_cast<const Piece*>(q);
       } else {
 #pragma unroll
         for (int e = 0; e < kV; ++e) to[r].e[e] = q[kAlongK ? e : min(e, last)];
@@ -246,10 +241,10 @@ __global__ void __launch_bounds__(kThreads, Shape<In, kShort, kAlongK, kVectors>
     Acc* const to = found + (warp * lanes_k + along_k) * slice + row0;
 #pragma unroll
     for (int s = 0; s < kShort; ++s) {
-      Pack<Acc, kV> x;
+      Vector<Acc, kV> x;
 #pragma unroll
       for (int e = 0; e < kV; ++e) x.e[e] = sums[s * kV + e];
-      *reinterpret_cast<Pack<Acc, kV>*>(to + s * pitch) = x;
+      *reinterpret_cast<Vector<Acc, kV>*>(to + s * pitch) = x;
     }
   }
   __syncthreads();

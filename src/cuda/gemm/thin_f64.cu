@@ -45,11 +45,6 @@ struct Sides {
   static constexpr int kSharedBytes = kStages * kStage * int(sizeof(T));
 };
 
-template <class T>
-struct alignas(16) Vector {
-  T e[16 / sizeof(T)];
-};
-
 template <class T, bool kAlongK, bool kVectors>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     thin_f64_kernel(const __grid_constant__ ThinProblem<T> p) {

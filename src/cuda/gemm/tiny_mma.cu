@@ -8,13 +8,8 @@ namespace {
 
 constexpr int kRows = 16;
 
-template <class Out>
-struct alignas(2 * sizeof(Out)) Pair {
-  Out e[2];
-};
-
 template <class Out, class Acc>
-__device__ Pair<Out> narrow_pair(Acc x, Acc y) {
+__device__ Vector<Out, 2> narrow_pair(Acc x, Acc y) {
   if constexpr (std::is_same_v<Out, __half>) {
     const __half2 v = __floats2half2_rn(x, y);
     return {v.x, v.y};
@@ -102,11 +97,11 @@ struct MultiplyMma {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           if (i + 8 * half >= m) continue;
-          auto& place =
-              *reinterpret_cast<Pair<Out>*>(c + 8 * half * p.c.pitch + 8 * q * int(sizeof(Out)));
+          auto& place = *reinterpret_cast<Vector<Out, 2>*>(c + 8 * half * p.c.pitch +
+                                                           8 * q * int(sizeof(Out)));
           Acc x = p.alpha * sum_of(sum[q][2 * half]), y = p.alpha * sum_of(sum[q][2 * half + 1]);
           if (p.read_c) {
-            const Pair<Out> old = place;
+            const Vector<Out, 2> old = place;
             x = multiply_add(p.beta, widen(old.e[0]), x);
             y = multiply_add(p.beta, widen(old.e[1]), y);
           }

@@ -6,11 +6,6 @@
 
 namespace mblas::cuda::tiny {
 
-template <class T, int kCount>
-struct alignas(kCount * sizeof(T)) Vector {
-  T e[kCount];
-};
-
 /// What rows of an operand in memory are, where the kernel knows it when it is compiled.
 enum class Major { AlongK, Across, Either };
 

@@ -19,16 +19,11 @@ namespace tiny_warp_file {
 constexpr int kThreads = 64;
 constexpr int kLeast = 17, kMost = 32;  // of m and n; k is at most kMost
 
-template <class T, int kCount>
-struct alignas(sizeof(T) * kCount) Vec {
-  T e[kCount];
-};
-
 /// c = alpha sums + beta c for neighbours.
 template <class Out, int kCount, class Acc>
 __device__ void store_vector(const GemmProblem<Acc>& p, const Acc (&sums)[kCount], Out* c) {
-  auto& place = *reinterpret_cast<Vec<Out, kCount>*>(c);
-  Vec<Out, kCount> v;
+  auto& place = *reinterpret_cast<Vector<Out, kCount>*>(c);
+  Vector<Out, kCount> v;
   if (p.read_c) v = place;
 #pragma unroll
   for (int e = 0; e < kCount; ++e) store(p, sums[e], &v.e[e]);
@@ -56,7 +51,7 @@ __device__ inline int spread(int g) { return g % 2 * 4 + g / 2; }
 /// Of step s element (outer, k) of each of four groups q of 8.
 template <class X>
 __device__ void load_step(double (&to)[2][4], const X& x, int s) {
-  using Pair = Vec<double, 2>;
+  using Pair = Vector<double, 2>;
   const int lane = int(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
   if constexpr (X::kAlongK) {
 #pragma unroll
