@@ -30,21 +30,21 @@ template <class V>
 __device__ V load_marked(const V* p, NoMark) {
   return *p;
 }
-/// Reads what no thread writes while the kernel runs, or only after this one has used it.
+/// Not moved to before begin_early().
 template <class V>
 __device__ V load_marked(const V* p, CacheMark mark) {
   V v;
   const auto from = __cvta_generic_to_global(p);
   if constexpr (sizeof(V) == 16)
-    asm("ld.global.L2::cache_hint.v4.b32 {%0, %1, %2, %3}, [%4], %5;"
-        : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-        : "l"(from), "l"(mark));
+    asm volatile("ld.global.L2::cache_hint.v4.b32 {%0, %1, %2, %3}, [%4], %5;"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(from), "l"(mark));
   else if constexpr (sizeof(V) == 8)
-    asm("ld.global.L2::cache_hint.v2.b32 {%0, %1}, [%2], %3;"
-        : "=r"(v.x), "=r"(v.y)
-        : "l"(from), "l"(mark));
+    asm volatile("ld.global.L2::cache_hint.v2.b32 {%0, %1}, [%2], %3;"
+                 : "=r"(v.x), "=r"(v.y)
+                 : "l"(from), "l"(mark));
   else if constexpr (sizeof(V) == 4)
-    asm("ld.global.L2::cache_hint.b32 %0, [%1], %2;" : "=r"(v) : "l"(from), "l"(mark));
+    asm volatile("ld.global.L2::cache_hint.b32 %0, [%1], %2;" : "=r"(v) : "l"(from), "l"(mark));
   else
     v = *p;
   return v;
