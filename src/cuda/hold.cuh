@@ -1,10 +1,9 @@
 // What the second-level cache holds on to. Reads that are marked to be evicted last stay when what
-// is written beside them makes room: of matrices beyond the cache, transposes and sums take 1 to 2
-// % less time. A mark outlives its kernel, though, and all of them together would take a quarter of
-// the cache from the kernels that follow: so the last ones are taken back.
+// is written beside them makes room: transposes and sums of matrices beyond the cache take up to
+// 2 % less time. A mark outlives its kernel, though, and all of them together would take a quarter
+// of the cache from the kernels that follow: so the last ones are taken back.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "cuda/launch.cuh"
@@ -30,7 +29,7 @@ template <class V>
 __device__ V load_marked(const V* p, NoMark) {
   return *p;
 }
-/// Not moved to before begin_early().
+/// Never moved to before begin_early(). Elements of one or two bytes are read without a mark.
 template <class V>
 __device__ V load_marked(const V* p, CacheMark mark) {
   V v;

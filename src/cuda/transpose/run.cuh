@@ -211,10 +211,10 @@ __global__ void __launch_bounds__(kThreads)
   {
     const std::int64_t first = std::int64_t(blockIdx.x) * matrices;
     const int count = int(min(std::int64_t(matrices), p.batch - first)) * m * n;
-    const Raw<S>* a = p.source(first, NoMark{}).a;
-    load_run<S, kRun, kThreads>(shared, a, 0, count, 0, by_m, hold.mark());
+    const auto source = p.source(first, hold.mark());
+    load_run<S, kRun, kThreads>(shared, source.a, 0, count, 0, by_m, source.mark);
     __syncthreads();
-    if (hold.takes_back(blockIdx)) cuda::take_marks_back<kThreads>(a, 0, 1, count * S);
+    if (hold.takes_back(blockIdx)) cuda::take_marks_back<kThreads>(source.a, 0, 1, count * S);
     Raw<S>* b = p.sink(first).b;
 #pragma unroll 4
     for (int f = int(threadIdx.x); f < count; f += kThreads) {

@@ -45,7 +45,7 @@ struct TilesOf<1> {
   using LargeVector = Vector;
   using Small = turn::VectorTile<1, 128, 128, 64>;
   using Sheared = turn::FetchedTile<1, 256, 8, 512, 3, 1, false>;
-  using LargeSheared = turn::FetchedTile<1, 256, 16, 512, 2, 2>;
+  using LargeSheared = turn::TaperedTile<1, 256, 16, 512, 2, 2>;
 };
 template <>
 struct TilesOf<2> {
@@ -54,7 +54,7 @@ struct TilesOf<2> {
   using Sum = Vector;
   using Small = turn::VectorTile<2, 64, 64, 64>;
   using Sheared = turn::FetchedTile<2, 256, 16, 512, 3, 2, false>;
-  using LargeSheared = turn::FetchedTile<2, 256, 32, 512, 2, 4>;
+  using LargeSheared = turn::TaperedTile<2, 256, 32, 512, 2, 4>;
   using LargeScaled = turn::FetchedTile<2, 256, 32, 512, 2, 4, false>;
   using ShearedSum = turn::ShearedTile<2, 256, 64, 256, 16, 4, false>;
 };
@@ -65,7 +65,7 @@ struct TilesOf<4> {
   using Sum = Vector;
   using Small = turn::VectorTile<4, 32, 32, 64>;
   using Sheared = turn::ShearedTile<4, 256, 64, 512, 4, 4, false>;
-  using LargeSheared = turn::FetchedTile<4, 512, 32, 512, 2, 8>;
+  using LargeSheared = turn::TaperedTile<4, 512, 32, 512, 2, 8>;
   using LargeScaled = LargeSheared;
   using ShearedSum = Sheared;
 };

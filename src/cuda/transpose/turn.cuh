@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "cuda/early.cuh"
@@ -119,22 +120,31 @@ struct Part {
   std::int64_t col, batch;
   int apart = 0;  ///< two columns of tiles so far apart are taken in turn, where not 0
   Hold hold = {};
+  /// Columns of tiles before the narrow ones, where the kind of tile has such: these come last, so
+  /// that all multiprocessors end at much the same time.
+  std::int64_t wide = std::numeric_limits<std::int64_t>::max();
 };
 
 /// Rows that lie multiples of so many bytes apart meet in few banks of the memory, where tiles of
 /// one column are read at a time. Those of another column so many bytes away are in other banks.
 inline constexpr std::int64_t kCollision = 128 << 10, kApart = 8 << 10;
 
-/// The tile of a block.
-template <class Tile>
-__device__ void locate(const Part& part, const uint3& block, std::int64_t& i0, std::int64_t& j0) {
-  unsigned col = block.y;
+/// Calls f<Tile>(i0, j0) with the place of a block's tile, or f<Tile::Narrow>(i0, j0).
+template <class Tile, class F>
+__device__ void with_tile(const Part& part, const uint3& block, F&& f) {
+  unsigned across = block.y;
   if (part.apart != 0) {
-    const unsigned pairs = 2 * part.apart, first = col / pairs * pairs, place = col - first;
-    if (first + pairs <= gridDim.y) col = first + place % 2 * part.apart + place / 2;
+    const unsigned pairs = 2 * part.apart, first = across / pairs * pairs, place = across - first;
+    if (first + pairs <= gridDim.y) across = first + place % 2 * part.apart + place / 2;
   }
-  i0 = std::int64_t(block.x) * Tile::kRows;
-  j0 = (part.col + col) * Tile::kCols;
+  const std::int64_t i0 = std::int64_t(block.x) * Tile::kRows, col = part.col + across;
+  if constexpr (requires { typename Tile::Narrow; }) {
+    using Narrow = typename Tile::Narrow;
+    if (col >= part.wide)
+      return f.template operator()<Narrow>(
+          i0, part.wide * Tile::kCols + (col - part.wide) * Narrow::kCols);
+  }
+  f.template operator()<Tile>(i0, col * Tile::kCols);
 }
 
 /// What a sink that computes nothing has to read before it writes.
@@ -149,20 +159,13 @@ __device__ auto mark_of(const Hold& hold) {
     return NoMark{};
 }
 
-/// Where the launch says so, takes the marks of the block's tile back: once all threads have read
-/// it.
-template <class Tile, class Problem>
-__device__ void take_marks_back(const Problem& p, const Part& part) {
-  if constexpr (Tile::kMarks) {
-    const uint3 block = block_anew();
-    if (!part.hold.takes_back(block)) return;
-    std::int64_t i0, j0;
-    locate<Tile>(part, block, i0, j0);
-    const auto rows = min(p.m - i0, std::int64_t(Tile::kRows));
-    const auto cols = min(p.n - j0, std::int64_t(Tile::kCols));
-    p.source(part.batch + block.z, NoMark{})
-        .template take_marks_back<Tile::kThreads>(i0, j0, int(rows), int(cols));
-  }
+/// Takes the marks of the tile at (i0, j0) back: once all threads have read it.
+template <class Tile, class Source>
+__device__ void take_marks_back(const Source& source, std::int64_t m, std::int64_t n,
+                                std::int64_t i0, std::int64_t j0) {
+  const auto rows = min(m - i0, std::int64_t(Tile::kRows));
+  const auto cols = min(n - j0, std::int64_t(Tile::kCols));
+  source.template take_marks_back<Tile::kThreads>(i0, j0, int(rows), int(cols));
 }
 
 /// One tile for each block. What the sink reads on its own account is on its way while the tile is
@@ -174,22 +177,28 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   extern __shared__ uint4 memory[];
   auto* shared = reinterpret_cast<typename Tile::Unit*>(memory);
   const std::int64_t b = part.batch + blockIdx.z;
-  std::int64_t i0, j0;
-  locate<Tile>(part, blockIdx, i0, j0);
   const auto source = p.source(b, mark_of<Tile>(part.hold));
   const auto sink = p.sink(b);
-  typename Tile::template Ahead<decltype(sink)> ahead;
-  if (Tile::is_whole(p.m, p.n, i0, j0)) {
-    Tile::look_ahead(ahead, sink, p.n, i0, j0);
-    Tile::template load<true>(shared, source, p.m, p.n, i0, j0);
-    __syncthreads();
-    Tile::template store<true>(shared, sink, p.m, p.n, i0, j0, ahead);
-  } else {
-    Tile::template load<false>(shared, source, p.m, p.n, i0, j0);
-    __syncthreads();
-    Tile::template store<false>(shared, sink, p.m, p.n, i0, j0, ahead);
+  with_tile<Tile>(part, blockIdx, [&]<class T>(std::int64_t i0, std::int64_t j0) {
+    typename T::template Ahead<std::remove_const_t<decltype(sink)>> ahead;
+    if (T::is_whole(p.m, p.n, i0, j0)) {
+      T::look_ahead(ahead, sink, p.n, i0, j0);
+      T::template load<true>(shared, source, p.m, p.n, i0, j0);
+      __syncthreads();
+      T::template store<true>(shared, sink, p.m, p.n, i0, j0, ahead);
+    } else {
+      T::template load<false>(shared, source, p.m, p.n, i0, j0);
+      __syncthreads();
+      T::template store<false>(shared, sink, p.m, p.n, i0, j0, ahead);
+    }
+  });
+  if constexpr (Tile::kMarks) {
+    const uint3 block = block_anew();
+    if (!part.hold.takes_back(block)) return;
+    with_tile<Tile>(part, block, [&]<class T>(std::int64_t i0, std::int64_t j0) {
+      take_marks_back<T>(p.source(part.batch + block.z, NoMark{}), p.m, p.n, i0, j0);
+    });
   }
-  take_marks_back<Tile>(p, part);
 }
 
 /// Blocks that a grid may have along y and z.
@@ -221,8 +230,14 @@ template <class Tile, class Problem>
 void run_tiles(const Problem& p, const CudaQueue& queue) {
   const auto rows = unsigned(ceil_div(p.m + Tile::kOverlap, Tile::kRows));
   const int apart = p.pitch() % kCollision == 0 ? int(kApart / (Tile::kCols * Tile::kSize)) : 0;
-  for_each_part(ceil_div(p.n, Tile::kCols), p.batch, [&](Part part, unsigned y, unsigned z) {
+  std::int64_t cols = ceil_div(p.n, Tile::kCols), wide = cols;
+  if constexpr (requires { typename Tile::Narrow; }) {
+    wide = std::max<std::int64_t>(p.n / Tile::kCols - 1, 0);
+    cols = wide + ceil_div(p.n - wide * Tile::kCols, Tile::Narrow::kCols);
+  }
+  for_each_part(cols, p.batch, [&](Part part, unsigned y, unsigned z) {
     part.apart = apart;
+    part.wide = wide;
     part.hold = hold_of(p.bytes() * z, std::int64_t(rows) * y * z, queue.device());
     launch_early(After::Anything, queue, tile_kernel<Tile, Problem>, dim3(rows, y, z),
                  Tile::kThreads, std::size_t(Tile::kShared), p, part);
@@ -650,10 +665,16 @@ struct FetchedTile
   }
 };
 
+/// The same with tiles half as wide at the end.
+template <int S, int kWindow, int kVectors, int kThreads, int kBlocks, int kAhead>
+struct TaperedTile : FetchedTile<S, kWindow, kVectors, kThreads, kBlocks, kAhead> {
+  using Narrow = FetchedTile<S, kWindow, kVectors / 2, kThreads, kBlocks, kAhead / 2>;
+};
+
 // ---------------------------------------------------------------------------------------------------
 // The matrices of a plain transpose.
 
-template <int S, class Mark = NoMark>
+template <int S, class Mark>
 struct Source {
   const Raw<S>* a;
   std::int64_t ld;

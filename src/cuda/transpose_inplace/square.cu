@@ -73,13 +73,8 @@ __global__ void __launch_bounds__(Tile::kThreads)
   }
   if (const uint3 block = block_anew(); part.hold.takes_back(block)) {
     locate(block);
-    const auto take_back = [&](std::int64_t i0, std::int64_t j0) {
-      source.template take_marks_back<Tile::kThreads>(i0, j0,
-                                                      int(min(n - i0, std::int64_t(Tile::kRows))),
-                                                      int(min(n - j0, std::int64_t(Tile::kRows))));
-    };
-    take_back(row, col);
-    if (row != col) take_back(col, row);
+    turn::take_marks_back<Tile>(source, n, n, row, col);
+    if (row != col) turn::take_marks_back<Tile>(source, n, n, col, row);
   }
 }
 
