@@ -189,11 +189,6 @@ class Bench {
         throw Error(
             Status::OutOfMemory,
             fmt::format("needs {:.1f} GB of device memory, {:.1f} free", need / 1e9, free / 1e9));
-      const std::string_view op = cases::op_of(problem_->description());
-      case_copy_ =
-          op == op_name<GemmArgs> || op == op_name<Gf256Args>
-              ? device_copy_
-              : copy_bandwidth(*queue, std::int64_t(cases::bytes(problem_->description()) / 2));
     } else if (host_copy_ == 0) {
       host_copy_ = copy_bandwidth(threads_, options_.huge_pages);
       f32_peak_ = multiply_add_peak(DType::f32, threads_);
@@ -272,6 +267,12 @@ class Bench {
     return c;
   }
 
+  /// Whether it is bound by nothing but how fast memory is read and written.
+  static bool only_moves(const Case& c) {
+    const std::string_view op = cases::op_of(c);
+    return op != op_name<GemmArgs> && op != op_name<Gf256Args>;
+  }
+
   template <class Report, class Announce>
   void run_case(const Case& c, bool host, bool device, const Report& report,
                 const Announce& announce) {
@@ -334,11 +335,18 @@ class Bench {
         link.emplace(backend, options_.device, row.description, site.runs());
         timers.emplace_back(site, link->calls());
       }
+      std::optional<DeviceCopy> copy;
+      if (on_device(backend) && only_moves(row.description)) {
+        Site& site = *candidate->site;
+        copy.emplace(site, problem_->operands().front().bytes(), cases::bytes(row.description));
+        timers.emplace_back(site, copy->calls());
+      }
       std::vector<double> peaks;
       const TimingOptions how = is_host(backend) ? host_timing(row, peaks) : device_timing();
       const std::vector<Samples> samples = measure(timers, how);
       fill_in_times(row, samples);
       if (link) row.link_ms = samples.back().median();
+      if (copy) row.copy_gbps = copy->gbps(samples.back().median());
       if (!peaks.empty()) row.peak_gflops = peak_of(peaks);
     } catch (const Error& e) {
       const bool declined = e.status() == Status::NotSupported;
@@ -417,7 +425,7 @@ class Bench {
     row.gflops = cases::flops(row.description) / row.ms / 1e6;
     row.gbps = cases::bytes(row.description) / row.ms / 1e6;
     const bool device = on_device(find_backend(row.backend));
-    row.copy_gbps = device ? case_copy_ : host_copy(row);
+    row.copy_gbps = device ? device_copy_ : host_copy(row);
     if (device) row.tables_gbps = tables_gbps(row.description);
     const auto add = [&](const Subject& reference, double ms, bool raced) {
       const auto known =
@@ -560,7 +568,6 @@ class Bench {
   bool failed_ = false;
   bool own_host_cases_ = false;  ///< the pass at hand is that of the host's own cases
   double host_copy_ = 0, device_copy_ = 0;
-  double case_copy_ = 0;  ///< of a device, of as many bytes as the case moves
   double f32_peak_ = 0, f64_peak_ = 0;
   std::map<std::size_t, double> hot_copies_;  ///< by size of the arrays
   std::string gpu_;

@@ -125,26 +125,41 @@ std::vector<Samples> measure(std::vector<Timer>& timers, const TimingOptions& op
   return samples;
 }
 
-double copy_bandwidth(Queue& queue, std::int64_t bytes) {
-  const std::int64_t most = std::int64_t(queue.memory_free() / 4);
-  bytes = std::clamp<std::int64_t>(bytes ? bytes : kCopyBytes, 1, most);
-  const std::int64_t step = (bytes + 255) / 256 * 256;
-  const std::int64_t places = std::max<std::int64_t>(1, std::min(kCopyBytes, most) / step);
-  const auto copies = int(std::clamp<std::int64_t>(kCopyBytes / bytes, kCopiesInSample, 500));
-  auto* from = static_cast<std::byte*>(queue.allocate(std::size_t(places * step)));
-  auto* to = static_cast<std::byte*>(queue.allocate(std::size_t(places * step)));
-  std::int64_t turn = 0;
-  const auto copy = [&] {
-    const std::int64_t at = turn++ % places * step;
-    cases::copy_bytes(queue, to + at, from + at, bytes, CopyKind::DeviceToDevice);
-  };
+DeviceCopy::DeviceCopy(Site& site, std::span<const std::byte> data, double moved)
+    : queue_(site.queue()) {
+  const auto places = std::int64_t(site.runs().size());
+  const double most = kMemoryShare * double(queue_->memory_free()) / double(2 * places);
+  bytes_ = std::int64_t(std::max(std::min(moved / 2, most), 1.0));
+  const std::int64_t step = (bytes_ + 255) / 256 * 256;
+  from_ = static_cast<std::byte*>(queue_->allocate(std::size_t(places * step)));
+  to_ = static_cast<std::byte*>(queue_->allocate(std::size_t(places * step)));
+  const auto size = std::int64_t(data.size());
+  for (std::int64_t at = 0; at < places * step; at += size)
+    cases::copy_bytes(*queue_, from_ + at, data.data(), std::min(size, places * step - at),
+                      CopyKind::HostToDevice);
+  for (std::int64_t at = 0; at < places * step; at += step)
+    calls_.push_back([this, at] {
+      cases::copy_bytes(*queue_, to_ + at, from_ + at, bytes_, CopyKind::DeviceToDevice);
+    });
+}
+
+DeviceCopy::~DeviceCopy() {
+  queue_->deallocate(from_);
+  queue_->deallocate(to_);
+}
+
+double copy_bandwidth(Queue& queue) {
+  const std::int64_t bytes = std::min(kCopyBytes, std::int64_t(queue.memory_free() / 4));
+  auto* from = static_cast<std::byte*>(queue.allocate(std::size_t(bytes)));
+  auto* to = static_cast<std::byte*>(queue.allocate(std::size_t(bytes)));
+  const auto copy = [&] { cases::copy_bytes(queue, to, from, bytes, CopyKind::DeviceToDevice); };
   std::vector<double> ms;
   for (int i = 0; i < kCopySamples; ++i) {
     copy();  // as in Timer::time, and to warm up
     queue.mark(0);
-    for (int repeat = 0; repeat < copies; ++repeat) copy();
+    for (int repeat = 0; repeat < kCopiesInSample; ++repeat) copy();
     queue.mark(1);
-    ms.push_back(queue.elapsed_ms(0, 1) / copies);
+    ms.push_back(queue.elapsed_ms(0, 1) / kCopiesInSample);
   }
   queue.deallocate(from);
   queue.deallocate(to);

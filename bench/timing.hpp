@@ -77,9 +77,31 @@ class Timer {
 /// Samples of all timers, taken in turn: A B A B.
 std::vector<Samples> measure(std::vector<Timer>& timers, const TimingOptions& options);
 
-/// Bytes read and written per second, in GB/s, by a copy of `bytes` (0: 512 MiB) within the memory
-/// of `queue`, from and to places that do not fit its caches together: the most that anything
-/// moving matrices can reach.
-double copy_bandwidth(Queue& queue, std::int64_t bytes = 0);
+/// Copies within a device's memory of as many bytes as a call moves: the most that anything moving
+/// matrices can reach. To be timed in turn with the call.
+class DeviceCopy {
+ public:
+  /// Of half of the `moved` bytes, or what memory there is for, in as many places as the site has
+  /// runs; `data`: what is copied, over and over.
+  DeviceCopy(Site& site, std::span<const std::byte> data, double moved);
+  ~DeviceCopy();
+  DeviceCopy(const DeviceCopy&) = delete;
+  DeviceCopy& operator=(const DeviceCopy&) = delete;
+
+  /// One for each of the site's runs.
+  std::span<const Call> calls() const { return calls_; }
+  /// GB/s read and written where a copy takes so many milliseconds.
+  double gbps(double ms) const { return 2 * double(bytes_) / ms / 1e6; }
+
+ private:
+  Queue* queue_;
+  std::int64_t bytes_;
+  std::byte *from_, *to_;
+  std::vector<Call> calls_;
+};
+
+/// Bytes read and written per second, in GB/s, by a copy of 512 MiB within the memory of `queue`,
+/// which does not fit its caches.
+double copy_bandwidth(Queue& queue);
 
 }  // namespace mblas::bench

@@ -232,7 +232,7 @@ void run_tiles(const Problem& p, const CudaQueue& queue) {
   const int apart = p.pitch() % kCollision == 0 ? int(kApart / (Tile::kCols * Tile::kSize)) : 0;
   std::int64_t cols = ceil_div(p.n, Tile::kCols), wide = cols;
   if constexpr (requires { typename Tile::Narrow; }) {
-    wide = std::max<std::int64_t>(p.n / Tile::kCols - 1, 0);
+    wide = p.n / Tile::kCols;
     cols = wide + ceil_div(p.n - wide * Tile::kCols, Tile::Narrow::kCols);
   }
   for_each_part(cols, p.batch, [&](Part part, unsigned y, unsigned z) {
