@@ -85,8 +85,11 @@ struct Micro {
   std::int64_t a_row, a_col, b_row, c_row;
   std::int64_t a_step, b_step, c_step;
   Real alpha, beta;
-  Real alpha_im, beta_im;                   // complex types
-  Real sign_re_im, sign_im_re, sign_im_im;  // complex types: of the conjugations
+  // Complex types: what the two sums are multiplied by for the conjugations; and, for the parts
+  // that are multiplied by the imaginary part of a scalar.
+  Vector<Real> sign_re, sign_im;
+  Vector<Real> alpha_im, beta_im;
+  bool alpha_is_real, beta_is_real;
   Finish finish;
   bool read_c;
   bool prefetch;
@@ -112,10 +115,11 @@ template <class V>
 MBLAS_INLINE V swap_pairs(const V& v) {
   return swap_pairs(v, std::make_integer_sequence<int, int(sizeof(V) / sizeof(v[0]))>());
 }
-template <class V, class Real>
-MBLAS_INLINE V alternate(Real even, Real odd) {
-  V v;
-  for (int i = 0; i < int(sizeof(V) / sizeof(Real)); ++i) v[i] = i % 2 ? odd : even;
+/// even, odd, even …
+template <class Real>
+MBLAS_INLINE Vector<Real> alternate(Real even, Real odd) {
+  Vector<Real> v;
+  for (int i = 0; i < int(sizeof(v) / sizeof(Real)); ++i) v[i] = i % 2 ? odd : even;
   return v;
 }
 
@@ -146,12 +150,9 @@ MBLAS_INLINE V finish(const Micro<T>& s, const V& sums, const V& c) {
   if constexpr (How == Finish::Add) return c + sums;
   V result = rounded(s.alpha * sums);
   if constexpr (T::kComplex) {
-    using Real = typename T::Real;
     // A real scalar scales the parts: 0 times an infinite part would make the other one NaN.
-    if (s.alpha_im != 0)
-      result = rounded(result + swap_pairs(sums) * alternate<V>(Real(-s.alpha_im), s.alpha_im));
-    if (s.beta_im != 0)
-      result = rounded(result + swap_pairs(c) * alternate<V>(Real(-s.beta_im), s.beta_im));
+    if (!s.alpha_is_real) result = rounded(result + swap_pairs(sums) * s.alpha_im);
+    if (!s.beta_is_real) result = rounded(result + swap_pairs(c) * s.beta_im);
   }
   if (s.read_c) result += s.beta * c;
   return result;
@@ -238,8 +239,7 @@ void micro(Micro<T>& s, const std::byte* a, const std::byte* b, std::byte* c, st
           std::byte* to = c + i * c_row + v * kVectorBytes;
           V sum = sums[0][i][v];
           if constexpr (T::kComplex)
-            sum = sum * alternate<V>(Real(1), s.sign_re_im) +
-                  swap_pairs(sums[sets - 1][i][v]) * alternate<V>(s.sign_im_re, s.sign_im_im);
+            sum = sum * s.sign_re + swap_pairs(sums[sets - 1][i][v]) * s.sign_im;
           if (Tail && v == NV - 1) {
             const V old = reads ? load_first<V>(to, tail) : V{};
             store_first(to, finish<How>(s, sum, old), tail);
@@ -308,13 +308,15 @@ MBLAS_INLINE Micro<T> micro_of(const GemmTile& t) {
   s.read_c = t.beta.re != 0;
   bool plain = t.alpha.re == 1;
   if constexpr (T::kComplex) {
-    s.alpha_im = Real(t.alpha.im);
-    s.beta_im = Real(t.beta.im);
+    const Real alpha_im = Real(t.alpha.im), beta_im = Real(t.beta.im);
+    s.alpha_is_real = alpha_im == 0;
+    s.beta_is_real = beta_im == 0;
+    s.alpha_im = alternate(Real(-alpha_im), alpha_im);
+    s.beta_im = alternate(Real(-beta_im), beta_im);
     s.read_c = s.read_c || t.beta.im != 0;
     plain = plain && t.alpha.im == 0 && t.beta.im == 0;
-    s.sign_re_im = t.conj_b ? Real(-1) : Real(1);
-    s.sign_im_re = t.conj_a != t.conj_b ? Real(1) : Real(-1);
-    s.sign_im_im = t.conj_a ? Real(-1) : Real(1);
+    s.sign_re = alternate(Real(1), t.conj_b ? Real(-1) : Real(1));
+    s.sign_im = alternate(t.conj_a != t.conj_b ? Real(1) : Real(-1), t.conj_a ? Real(-1) : Real(1));
   }
   s.chunk = s.lines = 0;
   s.finish = plain && t.beta.re == 0   ? Finish::Store
