@@ -28,7 +28,7 @@ template <class In, int kShort, bool kAlongK, bool kVectors>
 struct Shape {
   using Acc = Accumulator<In>;
   /// Elements of a load, and loads of a thread that are under way.
-  static constexpr int kVector = int(16 / sizeof(In));
+  static constexpr int kVector = cuda::kVector<In>;
   static constexpr int kLoads = 8;
   /// Blocks that share a multiprocessor's registers.
   static constexpr int kBlocks = kVector < 4 ? 2 : 3;

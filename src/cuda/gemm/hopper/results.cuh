@@ -549,14 +549,8 @@ __host__ __device__ void with_output(const Problem<Sum<In>>& p, F&& f) {
     f.template operator()<In, false>();
 }
 
-/// Four sums that a thread of a consumer keeps of a slice.
-template <class Acc>
-struct alignas(16) Four {
-  Acc of[4];
-};
-
-/// Sums of a slice lie by block of the cluster, consumer, block of 64 rows, 8 columns and thread:
-/// so many fours.
+/// Sums of a slice lie by block of the cluster, consumer, block of 64 rows, 8 columns and thread,
+/// who has four of these: so many fours.
 template <class T>
 constexpr int kFours = T::kRows* T::kCols / 4;
 
@@ -569,7 +563,7 @@ __device__ void finish(const Problem<Acc>& p, const Consumer& self, const Schedu
   const std::int64_t col0 = std::int64_t(item.col) * T::kCols;
   if (row0 >= rows_of<T>(p)) return;
   if (kCuts<In> && item.cut) {
-    auto* const to = reinterpret_cast<Four<Acc>*>(p.sums) +
+    auto* const to = reinterpret_cast<Vector<Acc>*>(p.sums) +
                      (std::int64_t(item.slice) * p.schedule.cluster + rank) * kFours<T> +
                      share * (kFours<T> / kConsumers) + self.thread;
     const int cols = int(min(cols_of<T>(p) - col0, std::int64_t(T::kCols)));
@@ -578,8 +572,8 @@ __device__ void finish(const Problem<Acc>& p, const Consumer& self, const Schedu
 #pragma unroll
       for (int j = 0; j < T::kCols / 8; ++j)
         if (j * 8 < cols)
-          to[(i * (T::kCols / 8) + j) * kWarpgroup] = {d[i][j * 4], d[i][j * 4 + 1],
-                                                       d[i][j * 4 + 2], d[i][j * 4 + 3]};
+          to[(i * (T::kCols / 8) + j) * kWarpgroup] = {
+              {d[i][j * 4], d[i][j * 4 + 1], d[i][j * 4 + 2], d[i][j * 4 + 3]}};
     return;
   }
   if constexpr (kScaled<In>) undo_scaling<T>(p, self, d, row0, col0, item.batch);
@@ -610,16 +604,16 @@ __global__ void __launch_bounds__(256) add_slices(const __grid_constant__ Proble
   const int inside = int(min(cols_of<T>(p) - col, std::int64_t(2)));
   if (row0 + row_of<T>(thread, 0) >= rows_of<T>(p) || inside <= 0) return;
   const std::int64_t first = std::int64_t(cluster) * s.slices;
-  const auto* const from = reinterpret_cast<const Four<Sum<In>>*>(p.sums) + four;
+  const auto* const from = reinterpret_cast<const Vector<Sum<In>>*>(p.sums) + four;
   const auto of_slice = [&](unsigned i) {
     return from[((first + i) * s.cluster + rank) * kFours<T>];
   };
-  Four<Sum<In>> sum = of_slice(0);
+  Vector<Sum<In>> sum = of_slice(0);
 #pragma unroll 4
   for (unsigned i = 1; i < s.slices; ++i) {
-    const Four<Sum<In>> more = of_slice(i);
+    const Vector<Sum<In>> more = of_slice(i);
 #pragma unroll
-    for (int e = 0; e < 4; ++e) sum.of[e] += more.of[e];
+    for (int e = 0; e < 4; ++e) sum.e[e] += more.e[e];
   }
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -628,15 +622,15 @@ __global__ void __launch_bounds__(256) add_slices(const __grid_constant__ Proble
     if constexpr (kScaled<In>)
 #pragma unroll
       for (int e = 0; e < 2; ++e)
-        sum.of[half * 2 + e] =
-            times_power_of_2(sum.of[half * 2 + e], -scaling_of_row(p, item.batch, row) -
-                                                       scaling_of_col(p, item.batch, col + e));
+        sum.e[half * 2 + e] =
+            times_power_of_2(sum.e[half * 2 + e], -scaling_of_row(p, item.batch, row) -
+                                                      scaling_of_col(p, item.batch, col + e));
     const std::int64_t i = T::kTurned ? col : row, j = T::kTurned ? row : col;
     constexpr int kDown = T::kTurned ? 1 : 0, kOn = 1 - kDown;  // to the other one
     Out* const c = static_cast<Out*>(p.C.at(item.batch)) + i * p.ldc + j;
-    put<kFinish>(p, sum.of[half * 2], c, i, j);
+    put<kFinish>(p, sum.e[half * 2], c, i, j);
     if (inside > 1)
-      put<kFinish>(p, sum.of[half * 2 + 1], c + kDown * p.ldc + kOn, i + kDown, j + kOn);
+      put<kFinish>(p, sum.e[half * 2 + 1], c + kDown * p.ldc + kOn, i + kDown, j + kOn);
   }
 }
 
