@@ -70,7 +70,8 @@ endif()
 # Warnings and sanitizers, for every target of the project.
 add_library(mblas_build_flags INTERFACE)
 target_compile_options(mblas_build_flags INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow=local -Wnon-virtual-dtor>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wnon-virtual-dtor>
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wshadow=local>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${MBLAS_WERROR}>>:-Werror>
   $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra>
   $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${MBLAS_WERROR}>>:-Werror=all-warnings -Xcompiler=-Werror>)

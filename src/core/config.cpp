@@ -45,7 +45,7 @@ std::vector<std::string> kernel_names(std::string_view operation) {
   std::vector<std::string> names;
   for_each_kernel(operation, [&](const auto& kernel) { names.emplace_back(kernel.name); });
   std::ranges::sort(names);
-  names.erase(std::ranges::unique(names).begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
 }
 

@@ -16,6 +16,14 @@ struct Json {
   std::vector<Json> items;
   std::vector<std::pair<std::string, Json>> members;
 
+  // Elsewhere: here, before the class is complete, a pair of it cannot be asked about it.
+  Json();
+  Json(const Json&);
+  Json(Json&&) noexcept;
+  Json& operator=(const Json&);
+  Json& operator=(Json&&) noexcept;
+  ~Json();
+
   /// The member of that name; null where there is none.
   const Json* find(std::string_view name) const;
 };

@@ -1,5 +1,9 @@
 #include "cpu/isa.hpp"
 
+#ifdef MBLAS_HAVE_ISA_AVX2
+#include <cpuid.h>
+#endif
+
 #include <atomic>
 #include <string>
 
@@ -8,11 +12,18 @@
 namespace mblas::cpu {
 namespace {
 
+#ifdef MBLAS_HAVE_ISA_AVX2
+/// Conversions of half precision, which not every compiler's __builtin_cpu_supports knows.
+bool has_f16c() {
+  unsigned a, b, c, d;
+  return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+#endif
 #ifdef MBLAS_HAVE_ISA_AVX512
 bool has_avx512() {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-         __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+         __builtin_cpu_supports("fma") && has_f16c();
 }
 #endif
 
@@ -37,8 +48,7 @@ const CpuIsa kIsas[] = {
     MBLAS_ISA_ROW(
         "avx2", avx2, "AVX2",
         [] {
-          return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                 __builtin_cpu_supports("f16c");
+          return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
         },
         avx2::gf256_affine_columns),
 #endif

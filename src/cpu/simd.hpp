@@ -16,6 +16,13 @@
 
 #define MBLAS_INLINE inline __attribute__((always_inline))
 
+/// Before a loop whose rounds do not depend on each other.
+#ifdef __clang__
+#define MBLAS_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define MBLAS_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 namespace mblas::cpu::MBLAS_ISA {
 namespace {
 

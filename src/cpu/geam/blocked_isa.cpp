@@ -47,11 +47,11 @@ template <class K>
 void row_of_two(const typename K::T* a, const Term<typename K::Real>& alpha, const typename K::T* b,
                 const Term<typename K::Real>& beta, typename K::T* c, std::int64_t n) {
   if constexpr (K::kParts == 1) {
-#pragma GCC ivdep
+    MBLAS_INDEPENDENT
     for (std::int64_t j = 0; j < n; ++j)
       narrow(&c[j], alpha.re * widen(a[j]) + beta.re * widen(b[j]));
   } else {
-#pragma GCC ivdep
+    MBLAS_INDEPENDENT
     for (std::int64_t j = 0; j < n; ++j) {
       typename K::Real re = 0, im = 0;
       add_complex(alpha, a + 2 * j, re, im);
@@ -66,10 +66,10 @@ template <class K>
 void row_of_one(const typename K::T* a, const Term<typename K::Real>& alpha, typename K::T* c,
                 std::int64_t n) {
   if constexpr (K::kParts == 1) {
-#pragma GCC ivdep
+    MBLAS_INDEPENDENT
     for (std::int64_t j = 0; j < n; ++j) narrow(&c[j], alpha.re * widen(a[j]));
   } else {
-#pragma GCC ivdep
+    MBLAS_INDEPENDENT
     for (std::int64_t j = 0; j < n; ++j) {
       typename K::Real re = 0, im = 0;
       add_complex(alpha, a + 2 * j, re, im);

@@ -69,10 +69,9 @@ struct Affine {
       using Words = Vector<std::uint16_t>;
       // Of each two rows, in one lane, the bytes of a column side by side; then those pairs.
       const __m512i pairs = _mm512_set4_epi32(0x0f070e06, 0x0d050c04, 0x0b030a02, 0x09010800);
-      const auto words = Words(_mm512_shuffle_epi8(x, pairs));
-      return __m512i(__builtin_shuffle(
-          words, Words{0, 8,  16, 24, 1, 9,  17, 25, 2, 10, 18, 26, 3, 11, 19, 27,
-                       4, 12, 20, 28, 5, 13, 21, 29, 6, 14, 22, 30, 7, 15, 23, 31}));
+      const Words columns = {0, 8,  16, 24, 1, 9,  17, 25, 2, 10, 18, 26, 3, 11, 19, 27,
+                             4, 12, 20, 28, 5, 13, 21, 29, 6, 14, 22, 30, 7, 15, 23, 31};
+      return _mm512_permutexvar_epi16(__m512i(columns), _mm512_shuffle_epi8(x, pairs));
     }
 
     __m512i matrices_;
@@ -82,7 +81,12 @@ struct Affine {
   static MBLAS_INLINE Factor factor(const Bytes& x) { return x; }
   static MBLAS_INLINE Operator expand(const Coefficient& c) {
 #if defined(__AVX512F__)
-    return Bytes(_mm512_set1_epi64(static_cast<long long>(c)));
+    __m512i m = _mm512_set1_epi64(static_cast<long long>(c));
+#ifdef __clang__
+    // Clang 14 encodes a wrong address where the transformation itself reads c and repeats it.
+    asm("" : "+v"(m));
+#endif
+    return Bytes(m);
 #else
     return Bytes(_mm256_set1_epi64x(static_cast<long long>(c)));
 #endif

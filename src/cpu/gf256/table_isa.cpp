@@ -27,6 +27,10 @@ MBLAS_INLINE Bytes look_up(const Bytes& table, const Bytes& index) {
   return Bytes(_mm512_shuffle_epi8(__m512i(table), __m512i(index)));
 #elif defined(__AVX2__)
   return Bytes(_mm256_shuffle_epi8(__m256i(table), __m256i(index)));
+#elif defined(__clang__)
+  Bytes found;
+  for (int i = 0; i < int(sizeof(Bytes)); ++i) found[i] = table[index[i]];
+  return found;
 #else
   return __builtin_shuffle(table, index);
 #endif

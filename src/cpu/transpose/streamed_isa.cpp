@@ -37,7 +37,9 @@ struct Shape {
 // GCC's own headers use uninitialised operands where all lanes are replaced.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
+#ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 
 /// The 16-byte lanes of a vector, `stride` apart.
 template <class V>
