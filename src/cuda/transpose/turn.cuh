@@ -153,10 +153,12 @@ struct Nothing {};
 /// How the loads of a tile are marked.
 template <class Tile>
 __device__ auto mark_of(const Hold& hold) {
-  if constexpr (Tile::kMarks)
-    return hold.mark();
-  else
+  if constexpr (!Tile::kMarks)
     return NoMark{};
+  else if constexpr (Tile::kWholeLines)
+    return LineMark{hold.mark()};
+  else
+    return hold.mark();
 }
 
 /// Takes the marks of the tile at (i0, j0) back: once all threads have read it.
@@ -261,7 +263,7 @@ struct VectorTile {
   static constexpr int kRepeat = kDown / kStep;
   static constexpr int kVectors = kCols * kDown;
   static constexpr int kOverlap = 0;
-  static constexpr bool kMarks = true;
+  static constexpr bool kMarks = true, kWholeLines = false;
   static constexpr int kShared =
       kVectors * 16 + kSpare;  // more than it needs: fewer blocks at once
   static_assert(kAcross >= 8 && kDown >= 8 && kDown % kStep == 0 && kThreads % kAcross == 0);
@@ -424,7 +426,7 @@ struct ShearedTile {
   static constexpr int kStep = kThreads / kAcross;  // units between two of a thread
   static constexpr int kEach = kUnits / kStep;
   static constexpr int kOverlap = kExtra - 1, kShared = kUnits * kCols * kUnit;
-  static constexpr bool kMarks = kMarks_;
+  static constexpr bool kMarks = kMarks_, kWholeLines = true;
   // Writing: rows by groups of lanes, pieces of a row one after another.
   static constexpr int kInPiece = kPiece / S, kPieces = kRows / kInPiece;
   static constexpr int kLanes = kPieces <= 16 ? 16 : 32;
@@ -442,17 +444,30 @@ struct ShearedTile {
     return i0 > kExtra && i0 + kRows + kWide <= m && j0 + kCols <= n;
   }
 
-  /// Turns the vectors at column c (counted in them) of the rows of unit q.
-  __device__ static void put(Unit* shared, const uint4 (&v)[kPack], unsigned c, unsigned q) {
+  /// Turns the vectors at column c (counted in them) of the rows of kTogether units from q on.
+  template <int kTogether>
+  __device__ static void put(Unit* shared, const uint4 (*v)[kPack], unsigned c, unsigned q) {
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
-      Unit square[kPack];
+      union {
+        Unit x[kTogether];
+        typename VectorOf<kTogether * kUnit>::type whole;
+      } run[kPack];
 #pragma unroll
-      for (int e = 0; e < kPack; ++e)
-        square[e] = w == 0 ? v[e].x : w == 1 ? v[e].y : w == 2 ? v[e].z : v[e].w;
-      turn_words<S>(square);
+      for (int u = 0; u < kTogether; ++u) {
+        Unit square[kPack];
 #pragma unroll
-      for (int e = 0; e < kPack; ++e) shared[at(c * (16 / S) + w * kPack + e, q)] = square[e];
+        for (int e = 0; e < kPack; ++e)
+          square[e] = w == 0 ? v[u][e].x : w == 1 ? v[u][e].y : w == 2 ? v[u][e].z : v[u][e].w;
+        turn_words<S>(square);
+#pragma unroll
+        for (int e = 0; e < kPack; ++e) run[e].x[u] = square[e];
+      }
+#pragma unroll
+      for (int e = 0; e < kPack; ++e) {
+        Unit* const to = shared + at(c * (16 / S) + w * kPack + e, q);
+        *reinterpret_cast<decltype(run->whole)*>(to) = run[e].whole;
+      }
     }
   }
 
@@ -485,7 +500,7 @@ struct ShearedTile {
         i += kStep * kPack;
       }
 #pragma unroll
-      for (int k = 0; k < kEach; ++k) put(shared, v[k], c, q0 + k * kStep);
+      for (int k = 0; k < kEach; ++k) put<1>(shared, v + k, c, q0 + k * kStep);
     } else {
       Unit x[kEach];
 #pragma unroll
@@ -593,7 +608,11 @@ struct FetchedTile
   static constexpr int kElements = 16 / S, kPack = Base::kPack;
   static constexpr int kStep = kThreads / kVectors;  // units between two of a thread
   static constexpr int kEach = Base::kUnits / kStep;
-  static_assert(S <= 4 && 32 % kVectors == 0 && Base::kUnits % kStep == 0 && kAhead <= kEach);
+  /// Units of a thread that follow each other and are written at once: with one of two bytes'
+  /// elements, lanes would meet in the banks of shared memory four at a time.
+  static constexpr int kTogether = kAhead < kPack ? kAhead : kPack;
+  static_assert(S <= 4 && 32 % kVectors == 0 && Base::kUnits % (kStep * kTogether) == 0 &&
+                kAhead % kTogether == 0 && kEach % kAhead == 0);
 
   /// Inside of the matrix by so much that all vectors are, and those that a sink looks ahead for.
   __device__ static bool is_whole(std::int64_t m, std::int64_t n, std::int64_t i0,
@@ -605,7 +624,7 @@ struct FetchedTile
   __device__ static void load(Unit* shared, const Source& source, std::int64_t m, std::int64_t n,
                               std::int64_t i0, std::int64_t j0) {
     const unsigned c = threadIdx.x % kVectors, q0 = threadIdx.x / kVectors;
-    const std::int64_t i = i0 - Base::kExtra + q0 * kPack;
+    const std::int64_t i = i0 - Base::kExtra + q0 * (kTogether * kPack);
     const int width = kWhole ? Base::kCols : int(min(n - j0, std::int64_t(Base::kCols)));
     const Raw<S>* const from = source.a + i * source.ld + j0;
     const Raw<S>* const end = source.a + (m - 1) * source.ld + n;
@@ -613,39 +632,46 @@ struct FetchedTile
     const auto before = [](const Raw<S>* row) {
       return int(reinterpret_cast<std::uintptr_t>(row) % 16) / S;
     };
+    // Rows from a thread's first one to those of its unit k.
+    const auto down = [](int k) {
+      return (k / kTogether * (kStep * kTogether) + k % kTogether) * kPack;
+    };
     uint4 v[kAhead][kPack];
     const auto fetch = [&](int k) {
 #pragma unroll
       for (int e = 0; e < kPack; ++e) {
-        const int down = k * kStep * kPack + e;
-        const Raw<S>* const row = from + down * source.ld;
+        const Raw<S>* const row = from + (down(k) + e) * source.ld;
         const Raw<S>* const place = row - before(row) + c * kElements;
         uint4& x = v[k % kAhead][e];
         x = uint4{};
         if (int(c) * kElements >= before(row) + width) continue;
         if constexpr (kWhole)
           x = load_marked(reinterpret_cast<const uint4*>(place), source.mark);
-        else if (i + down >= 0 && i + down < m)
+        else if (i + down(k) + e >= 0 && i + down(k) + e < m)
           x = vector_between(place, source.a, end);
       }
     };
-    const auto put = [&](int k) {
+    const auto shift = [&](int k) {
 #pragma unroll
       for (int e = 0; e < kPack; ++e) {
         uint4& x = v[k % kAhead][e];
         const uint4 next = {
             __shfl_down_sync(~0u, x.x, 1, kVectors), __shfl_down_sync(~0u, x.y, 1, kVectors),
             __shfl_down_sync(~0u, x.z, 1, kVectors), __shfl_down_sync(~0u, x.w, 1, kVectors)};
-        x = shifted(x, next, before(from + (k * kStep * kPack + e) * source.ld) * S);
+        x = shifted(x, next, before(from + (down(k) + e) * source.ld) * S);
       }
-      if (c < kVectors - 1) Base::put(shared, v[k % kAhead], c, q0 + k * kStep);
     };
 #pragma unroll
     for (int k = 0; k < kAhead; ++k) fetch(k);
 #pragma unroll
-    for (int k = 0; k < kEach; ++k) {
-      put(k);
-      if (k + kAhead < kEach) fetch(k + kAhead);
+    for (int k = 0; k < kEach; k += kTogether) {
+#pragma unroll
+      for (int u = k; u < k + kTogether; ++u) shift(u);
+      if (c < kVectors - 1)
+        Base::template put<kTogether>(shared, v + k % kAhead, c, q0 * kTogether + down(k) / kPack);
+#pragma unroll
+      for (int u = k; u < k + kTogether; ++u)
+        if (u + kAhead < kEach) fetch(u + kAhead);
     }
   }
 
