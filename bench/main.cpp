@@ -5,11 +5,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdlib>
+#include <cstddef>
+#include <cstdio>
 #include <map>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "bench.hpp"
 #include "case_flags.hpp"
@@ -30,6 +33,7 @@ constexpr int kFailed = 1, kUsage = 2;
 struct CaseFlags {
   std::string suite;
   std::map<std::string, FlagTexts> by_operation;
+  std::size_t part = 1, parts = 1;
 };
 struct BenchFlags {
   CaseFlags cases;
@@ -88,6 +92,15 @@ void add_cases(CLI::App& command, CaseFlags& flags) {
   };
   add_all(std::type_identity<cases::Case>{});
   command.add_option("--suite", flags.suite, suite_help());
+  command.add_option_function<std::string>(
+      "--part",
+      [&flags](const std::string& text) {
+        char rest = 0;
+        if (std::sscanf(text.c_str(), "%zu/%zu%c", &flags.part, &flags.parts, &rest) != 2 ||
+            flags.part < 1 || flags.part > flags.parts)
+          throw CLI::ValidationError("--part", fmt::format("{} is not I/N with 1 <= I <= N", text));
+      },
+      "I/N: of the cases number I and every N-th after it, for a suite in N runs");
 }
 
 /// Flags that bench and tune share; `Options` is that of either.
@@ -155,6 +168,14 @@ void add_tune(CLI::App& app, TuneFlags& flags) {
                        (tune_file_path().empty() ? "none" : tune_file_path()) + ")");
 }
 
+/// What --part leaves of the cases.
+std::vector<cases::Case> part_of(std::vector<cases::Case> all, const CaseFlags& flags) {
+  std::vector<cases::Case> part;
+  for (std::size_t i = flags.part - 1; i < all.size(); i += flags.parts)
+    part.push_back(std::move(all[i]));
+  return part;
+}
+
 /// The suite, where that and not an operation was named; null: `o.cases` are the operation's.
 template <class Options>
 const Suite* take_cases(const CLI::App& command, const CaseFlags& flags, Options& o) {
@@ -164,12 +185,12 @@ const Suite* take_cases(const CLI::App& command, const CaseFlags& flags, Options
         fmt::format("name either an operation ({}) or a suite (--suite)", operations()));
   if (!chosen.empty()) {
     const std::string op = chosen[0]->get_name();
-    o.cases = expand(op, flags.by_operation.at(op));
+    o.cases = part_of(expand(op, flags.by_operation.at(op)), flags);
     return nullptr;
   }
   const Suite& suite = find_suite(flags.suite);
-  o.cases = cases_of(suite.lines);
-  o.host_cases = cases_of(suite.host_lines);
+  o.cases = part_of(cases_of(suite.lines), flags);
+  o.host_cases = part_of(cases_of(suite.host_lines), flags);
   o.hot_host = suite.hot_host;
   return &suite;
 }

@@ -4,7 +4,11 @@
 #include <algorithm>
 #include <fstream>
 #include <regex>
+#include <set>
 #include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "child.hpp"
 #include "support.hpp"
@@ -208,6 +212,26 @@ TEST(Environment, AnInterruptedBenchWritesWhatItHas) {
   std::ifstream stream(file);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
   EXPECT_NE(text.find("16"), text.npos) << text;
+}
+
+TEST(Environment, PartsOfABenchAreItsCasesOnce) {
+  const auto rows = [](const std::vector<std::string>& part) {
+    std::vector<std::string> command{MBLAS_COMMAND, "bench",     "gemm", "--backend", "openmp",
+                                     "-m",          "3:9:1",     "-n",   "5",         "-k",
+                                     "7",           "--repeats", "1"};
+    command.insert(command.end(), part.begin(), part.end());
+    const Finished f = run_program(command, {});
+    std::set<std::string> found;
+    const std::regex row("gemm f32 NN ([0-9]+)x5x7 ");
+    for (std::sregex_iterator at(f.out.begin(), f.out.end(), row), end; at != end; ++at)
+      found.insert((*at)[1]);
+    return std::pair(f.exit_code, found);
+  };
+  using Found = std::pair<int, std::set<std::string>>;
+  EXPECT_EQ(rows({"--part", "1/2"}), Found(0, {"3", "5", "7", "9"}));
+  EXPECT_EQ(rows({"--part", "2/2"}), Found(0, {"4", "6", "8"}));
+  for (const char* wrong : {"0/3", "4/3", "2", "1/3x", "a/3"})
+    EXPECT_EQ(rows({"--part", wrong}), Found(2, {})) << wrong;
 }
 
 TEST(Environment, VerboseLinesReplay) {
