@@ -455,7 +455,6 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
           }
           __syncwarp();  // keeps the compiler from fetching earlier, for which registers are few
           if (i == kM - 1) {
-            if (releases && left > 0) empty(now).arrive_at(0);
             if (!ready) full(stage).wait(parity);
             x = panels + stage * Tile::kStageBytes;
           }
@@ -466,6 +465,12 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
             if (i == kM - 1) f.fetch_y(x + Tile::kBytesX, panel_y, j - 1);
           }
         }
+        // Only here, past the branch of the wait, behind which is no instruction that uses what was
+        // read of the stage. Earlier the compiler moves it up to where the last reads have begun;
+        // these may queue behind the producer's requests in their quarter of the multiprocessor,
+        // and were overtaken by the next step's box.
+        __syncwarp();
+        if (releases && left > 0) empty(now).arrive_at(0);
       } while (left > 0);
       __syncwarp();
       if (releases) empty(stage).arrive_at(0);
