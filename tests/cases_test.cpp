@@ -178,6 +178,29 @@ TEST(PlantedFaults, CornersAndEdgesOfSampledResults) {
   }
 }
 
+// A part of a tile of 64×64 elements that is wrong does not go unnoticed.
+TEST(PlantedFaults, PartsOfSampledResults) {
+  constexpr std::int64_t kPart = 64;
+  const cases::GemmCase c{.m = 700, .n = 600, .k = 300};
+  const auto problem = cases::prepare(c, 1 << 20);
+  cases::Run run(*problem);
+  Context context("openmp");
+  run(context);
+  ASSERT_TRUE(run.verify().ok);
+  ASSERT_TRUE(run.verify().sampled);
+  auto& C = const_cast<Buffer&>(run.operands().back().fetch());
+  for (std::int64_t i0 = 1; i0 + kPart < c.m; i0 += kPart)
+    for (std::int64_t j0 = 1; j0 + kPart < c.n; j0 += kPart) {
+      const auto add = [&](float x) {
+        for (std::int64_t i = i0; i < i0 + kPart; ++i)
+          for (std::int64_t j = j0; j < j0 + kPart; ++j) static_cast<float*>(C.line(0, i))[j] += x;
+      };
+      add(1024);
+      EXPECT_FALSE(run.verify().ok) << i0 << " " << j0;
+      add(-1024);
+    }
+}
+
 TEST(Cases, TheCommandOfACaseMakesTheCaseAgain) {
   for (const std::string_view op : {op_name<GemmArgs>, op_name<GeamArgs>, op_name<TransposeArgs>,
                                     op_name<TransposeInplaceArgs>, op_name<Gf256Args>})

@@ -168,6 +168,37 @@ TEST_P(Gpu, SameBitsUnderLoad) {
   for (const std::string& failure : failures) EXPECT_EQ(failure, "");
 }
 
+// Large enough for every multiprocessor to wait for memory now and then. Of results of that size a
+// sample is verified; what a race spoils elsewhere is not the same each time.
+TEST_P(Gpu, LargeProductsAreTheSameEachTime) {
+  if (GetParam() != "cuda") GTEST_SKIP() << "promised of the library's own backends";
+  constexpr int kRepeats = 8;
+  for (const DType type : {DType::f32, DType::f64, DType::cf64, DType::bf16, DType::i8})
+    for (const Op a : {Op::NoTrans, Op::Trans})
+      for (const Op b : {Op::NoTrans, Op::Trans}) {
+        const std::int64_t size = type == DType::cf64 ? 2048 : 3072;
+        const auto problem =
+            cases::prepare(cases::GemmCase{.in = type,
+                                           .out = type == DType::i8 ? DType::i32 : type,
+                                           .transA = a,
+                                           .transB = b,
+                                           .m = size,
+                                           .n = size - 64,
+                                           .k = size});
+        cases::Run run(*problem, queue.get());
+        Context context(GetParam());
+        run(context);
+        const cases::Outcome outcome = run.verify();
+        ASSERT_TRUE(outcome.ok) << cases::command(problem->description()) << outcome.message;
+        const cases::Buffer first = run.operands().back().fetch().clone();
+        for (int r = 1; r < kRepeats; ++r) {
+          run(context);
+          ASSERT_EQ(run.operands().back().fetch().check_unchanged(first), "")
+              << cases::command(problem->description()) << " in run " << r;
+        }
+      }
+}
+
 TEST_P(Gpu, ContextsGiveTheirMemoryBack) {
   const auto use = [&] {
     Context context(GetParam());

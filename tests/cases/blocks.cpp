@@ -1,6 +1,7 @@
 #include "blocks.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "random.hpp"
 
@@ -12,8 +13,10 @@ constexpr std::int64_t kSmallMatrix = 256;  // elements below which sampling sav
 constexpr std::int64_t kEdgeSegment = 1024;
 constexpr std::int64_t kRandomSegment = 64;
 constexpr std::int64_t kCorner = 4;
-constexpr double kMostSampled = 0x1p22;  // elements in all
-constexpr double kMostWork = 0x1p31;     // cost in all
+constexpr std::int64_t kCell = 32;        // a cell's side at least
+constexpr std::int64_t kSpreadShare = 8;  // of what is allowed, the part that is spread
+constexpr double kMostSampled = 0x1p22;   // elements in all
+constexpr double kMostWork = 0x1p31;      // cost in all
 
 struct Chooser {
   std::int64_t m, n;
@@ -38,6 +41,21 @@ struct Chooser {
       for (std::int64_t j = 0; j < n; j += kEdgeSegment) add({b, i, j, 1, kEdgeSegment});
     for (const std::int64_t j : {std::int64_t(0), n - 1})
       for (std::int64_t i = 0; i < m; i += kEdgeSegment) add({b, i, j, kEdgeSegment, 1});
+  }
+  /// One in each of about `count` cells: kernels that fail do so in parts of tiles, anywhere.
+  void spread(std::int64_t b, std::int64_t count, Random& random) {
+    const double across = std::sqrt(double(count) * double(n) / double(m));
+    const auto cols = std::clamp(std::int64_t(across), std::int64_t(1), n);
+    const auto rows = std::clamp((count + cols - 1) / cols, std::int64_t(1), m);
+    const auto place = [&](std::int64_t cell, std::int64_t cells, std::int64_t size) {
+      const std::int64_t begin = cell * size / cells, end = (cell + 1) * size / cells;
+      return begin + random.below(end - begin);
+    };
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t c = 0; c < cols; ++c) {
+        const std::int64_t i = place(r, rows, m);
+        add({b, i, place(c, cols, n), kCorner, kCorner});
+      }
   }
   void edge_segment(std::int64_t b, Random& random) {
     const bool far = random.below(2) != 0;
@@ -71,8 +89,11 @@ Selection select_blocks(std::int64_t m, std::int64_t n, std::int64_t batch, doub
     else
       for (std::int64_t i = 0; i < std::max<std::int64_t>(1, allowed / kRandomSegment); ++i)
         choose.edge_segment(b, random);
-    for (std::int64_t i = 0; i < std::max<std::int64_t>(2, 256 / batch); ++i)
-      choose.add({b, random.below(m), random.below(n), kCorner, kCorner});
+    choose.spread(
+        b,
+        std::max(std::min(allowed / (kSpreadShare * kCorner * kCorner), m * n / (kCell * kCell)),
+                 std::max<std::int64_t>(2, 256 / batch)),
+        random);
   }
   return selection;
 }

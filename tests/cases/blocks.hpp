@@ -17,8 +17,8 @@ struct Selection {
 };
 
 /// Every element of `batch` m×n matrices where their total cost is at most `full_up_to`; else of
-/// each matrix its corners, its edges (all of them as long as they are not too many) and random
-/// blocks. `cost` is the work of one element.
+/// each matrix its corners, its edges (all of them as long as they are not too many) and small
+/// blocks all over it, each at random in a cell of its own. `cost` is the work of one element.
 Selection select_blocks(std::int64_t m, std::int64_t n, std::int64_t batch, double cost,
                         double full_up_to, std::uint64_t seed);
 
