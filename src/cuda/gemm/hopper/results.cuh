@@ -124,8 +124,8 @@ __device__ std::int64_t cols_of(const Problem<Acc>& p) {
 }
 
 /// The bias of what a thread has of some rows: one for each of them or, where `along_cols`, one for
-/// each column of the tile. Those a warp shares, as lane l loads columns 2 l and 2 l + 1 of each 64:
-/// with loads of its own for all that it adds a thread took 5 % more time at bf16 4096³.
+/// each column of the tile. Those a warp shares, as lane l loads columns 2 l and 2 l + 1 of each
+/// 64: with loads of its own for all that it adds a thread took 5 % more time at bf16 4096³.
 template <class T, class Out, int kRows>
 struct Bias {
   static constexpr int kWords = 2 * int(sizeof(Out)) / 4;
