@@ -173,10 +173,16 @@ TEST_P(Gpu, SameBitsUnderLoad) {
 TEST_P(Gpu, LargeProductsAreTheSameEachTime) {
   if (GetParam() != "cuda") GTEST_SKIP() << "promised of the library's own backends";
   constexpr int kRepeats = 8;
-  for (const DType type : {DType::f32, DType::f64, DType::cf64, DType::bf16, DType::i8})
+  constexpr std::pair<DType, Compute> kKinds[] = {
+      {DType::f32, Compute::Default},  {DType::f32, Compute::Pedantic},
+      {DType::f32, Compute::TF32},     {DType::f32, Compute::FP16x3},
+      {DType::f64, Compute::Default},  {DType::f64, Compute::OzakiFP64},
+      {DType::cf32, Compute::Default}, {DType::cf64, Compute::Default},
+      {DType::bf16, Compute::Default}, {DType::i8, Compute::Default}};
+  for (const auto& [type, compute] : kKinds)
     for (const Op a : {Op::NoTrans, Op::Trans})
       for (const Op b : {Op::NoTrans, Op::Trans}) {
-        const std::int64_t size = type == DType::cf64 ? 2048 : 3072;
+        const std::int64_t size = is_complex(type) ? 2048 : 3072;
         const auto problem =
             cases::prepare(cases::GemmCase{.in = type,
                                            .out = type == DType::i8 ? DType::i32 : type,
@@ -184,7 +190,8 @@ TEST_P(Gpu, LargeProductsAreTheSameEachTime) {
                                            .transB = b,
                                            .m = size,
                                            .n = size - 64,
-                                           .k = size});
+                                           .k = size,
+                                           .compute = compute});
         cases::Run run(*problem, queue.get());
         Context context(GetParam());
         run(context);

@@ -465,10 +465,10 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
             if (i == kM - 1) f.fetch_y(x + Tile::kBytesX, panel_y, j - 1);
           }
         }
-        // Only here, past the branch of the wait, behind which is no instruction that uses what was
-        // read of the stage. Earlier the compiler moves it up to where the last reads have begun;
-        // these may queue behind the producer's requests in their quarter of the multiprocessor,
-        // and were overtaken by the next step's box.
+        // Not before the branch of the wait, which comes after the last product of what was read of
+        // the stage: the compiler moves an arrival up to where the last reads have only begun.
+        // Those of warps in the producer's quarter of the multiprocessor queue behind its requests,
+        // and the next step's box overtakes them. tests/hopper_code_test.cpp reads the code for it.
         __syncwarp();
         if (releases && left > 0) empty(now).arrive_at(0);
       } while (left > 0);

@@ -406,8 +406,8 @@ struct VectorOf<16> : std::type_identity<uint4> {};
 /// of words; shared memory holds word q of row j at q ^ (j's group), so that all banks serve both
 /// directions. Threads write kPiece bytes at once. kBlocks tiles at least are to fit a
 /// multiprocessor: 0 leaves the number of registers to the compiler. Loads are marked as the
-/// launch's Hold says; that takes registers, which tiles for matrices that fit the cache are
-/// spared.
+/// launch's Hold says, and then ask for whole lines; that takes registers, which tiles for matrices
+/// that fit the cache are spared.
 template <int S, int kWindow, int kCols_, int kThreads_, int kPiece, int kBlocks_ = 0,
           bool kMarks_ = true>
 struct ShearedTile {
