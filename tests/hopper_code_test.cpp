@@ -16,19 +16,32 @@ namespace {
 struct Counts {
   int products = 0;  ///< HGMMA, IGMMA, BGMMA
   int waits = 0;     ///< WARPGROUP.DEPBAR
+  int releases = 0;  ///< arrivals at barriers of the cluster: SYNCS.ARRIVE…RED
+  int early = 0;     ///< of those, with no wait since the last product
 };
+
+bool is_release(std::uint64_t low, std::uint64_t high) {
+  return (low & 0xfff) == 0x9a7 && (high & 0xfff) == 0x43f;
+}
 
 Counts count(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   const std::vector<char> bytes{std::istreambuf_iterator<char>(stream), {}};
   Counts counts;
-  for (std::size_t i = 0; i + 8 <= bytes.size(); i += 8) {
-    std::uint64_t word;
+  bool waited = true;
+  for (std::size_t i = 0; i + 16 <= bytes.size(); i += 8) {
+    std::uint64_t word, next;
     std::memcpy(&word, bytes.data() + i, 8);
+    std::memcpy(&next, bytes.data() + i + 8, 8);
     const std::uint64_t code = word & 0xffff;
     const bool by_registers = code == 0x7df0;
-    counts.products += (by_registers || (code >= 0x79f0 && code <= 0x79f2)) && word >> 32 != 0;
-    counts.waits += word == 0x00008000000079c5;
+    const bool product = (by_registers || (code >= 0x79f0 && code <= 0x79f2)) && word >> 32 != 0;
+    const bool wait = word == 0x00008000000079c5, release = is_release(word, next);
+    waited = wait || (waited && !product);
+    counts.products += product;
+    counts.waits += wait;
+    counts.releases += release;
+    counts.early += release && !waited;
   }
   return counts;
 }
@@ -69,7 +82,7 @@ std::vector<Release> releases(const std::string& file) {
       looked = true;
     } else if (code == 0x5a7 && looked) {  // the same, with TRYWAIT
       release = {true, read.size()};
-    } else if (code == 0x9a7 && (high & 0xfff) == 0x43f && looked) {  // SYNCS.ARRIVE.RED
+    } else if (is_release(low, high) && looked) {
       if (!release.after_wait) release.unused = read.size();
       list.push_back(release);
       looked = false;
@@ -101,6 +114,13 @@ TEST_P(HopperObjects, MultipliesOnTensorCoresAndDoesNotWaitForEachProduct) {
   EXPECT_GE(counts.products, 4) << GetParam();
   EXPECT_GE(counts.waits, 2) << GetParam();
   EXPECT_LE(3 * counts.waits, 2 * counts.products) << GetParam();
+}
+
+// A stage that is released earlier may be overwritten while it is multiplied.
+TEST_P(HopperObjects, ReleasesStagesAfterAWait) {
+  const Counts counts = count(GetParam());
+  EXPECT_GE(counts.releases, 2) << GetParam();
+  EXPECT_EQ(counts.early, 0) << GetParam();
 }
 
 constexpr const char* kObjects[] = {MBLAS_HOPPER_OBJECTS};
