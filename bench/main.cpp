@@ -6,7 +6,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstddef>
-#include <cstdio>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -33,7 +32,7 @@ constexpr int kFailed = 1, kUsage = 2;
 struct CaseFlags {
   std::string suite;
   std::map<std::string, FlagTexts> by_operation;
-  std::size_t part = 1, parts = 1;
+  std::pair<std::size_t, std::size_t> part = {1, 1};  ///< which, of how many
 };
 struct BenchFlags {
   CaseFlags cases;
@@ -92,15 +91,12 @@ void add_cases(CLI::App& command, CaseFlags& flags) {
   };
   add_all(std::type_identity<cases::Case>{});
   command.add_option("--suite", flags.suite, suite_help());
-  command.add_option_function<std::string>(
-      "--part",
-      [&flags](const std::string& text) {
-        char rest = 0;
-        if (std::sscanf(text.c_str(), "%zu/%zu%c", &flags.part, &flags.parts, &rest) != 2 ||
-            flags.part < 1 || flags.part > flags.parts)
-          throw CLI::ValidationError("--part", fmt::format("{} is not I/N with 1 <= I <= N", text));
-      },
-      "I/N: of the cases number I and every N-th after it, for a suite in N runs");
+  command
+      .add_option("--part", flags.part,
+                  "I/N: of the cases number I and every N-th after it, for a suite in N runs")
+      ->delimiter('/')
+      ->type_name("I/N")
+      ->check(CLI::PositiveNumber);
 }
 
 /// Flags that bench and tune share; `Options` is that of either.
@@ -170,9 +166,11 @@ void add_tune(CLI::App& app, TuneFlags& flags) {
 
 /// What --part leaves of the cases.
 std::vector<cases::Case> part_of(std::vector<cases::Case> all, const CaseFlags& flags) {
+  const auto [number, count] = flags.part;
+  if (number > count)
+    throw std::invalid_argument(fmt::format("there is no part {} of {}", number, count));
   std::vector<cases::Case> part;
-  for (std::size_t i = flags.part - 1; i < all.size(); i += flags.parts)
-    part.push_back(std::move(all[i]));
+  for (std::size_t i = number - 1; i < all.size(); i += count) part.push_back(std::move(all[i]));
   return part;
 }
 

@@ -1,9 +1,12 @@
 // The checks must find what is wrong: faults are planted in right results, one at a time.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
+#include <vector>
 
 #include "oracle.hpp"
 #include "problem.hpp"
@@ -153,8 +156,12 @@ TEST(PlantedFaults, EveryElementOfSmallResultsOfEveryOperation) {
     }
 }
 
-TEST(PlantedFaults, CornersAndEdgesOfSampledResults) {
-  const cases::GemmCase c{.m = 700, .n = 600, .k = 300};
+/// Elements of a result.
+struct Part {
+  std::int64_t i, j, rows = 1, cols = 1;
+};
+/// Adds `error` to one part at a time of a result that verification samples, which is to find it.
+void expect_found_in_sample(const cases::GemmCase& c, std::span<const Part> parts, float error) {
   const auto problem = cases::prepare(c, 1 << 20);
   cases::Run run(*problem);
   Context context("openmp");
@@ -162,43 +169,31 @@ TEST(PlantedFaults, CornersAndEdgesOfSampledResults) {
   ASSERT_TRUE(run.verify().ok);
   ASSERT_TRUE(run.verify().sampled);
   auto& C = const_cast<Buffer&>(run.operands().back().fetch());
-  for (const auto& [i, j] : {std::pair<std::int64_t, std::int64_t>{0, 0},
-                             {0, 599},
-                             {699, 0},
-                             {699, 599},
-                             {350, 0},
-                             {350, 599},
-                             {0, 300},
-                             {699, 300}}) {
-    auto& x = static_cast<float*>(C.line(0, i))[j];
-    const float right = x;
-    x += 1;
-    EXPECT_FALSE(run.verify().ok) << i << " " << j;
-    x = right;
+  const Buffer right = C.clone();
+  for (const Part& part : parts) {
+    for (std::int64_t i = part.i; i < part.i + part.rows; ++i)
+      for (std::int64_t j = part.j; j < part.j + part.cols; ++j)
+        static_cast<float*>(C.line(0, i))[j] += error;
+    EXPECT_FALSE(run.verify().ok) << part.i << " " << part.j;
+    std::ranges::copy(right.bytes(), C.bytes().begin());
   }
+  EXPECT_TRUE(run.verify().ok);
+}
+
+TEST(PlantedFaults, CornersAndEdgesOfSampledResults) {
+  constexpr Part kParts[] = {{0, 0},   {0, 599},   {699, 0}, {699, 599},
+                             {350, 0}, {350, 599}, {0, 300}, {699, 300}};
+  expect_found_in_sample({.m = 700, .n = 600, .k = 300}, kParts, 1);
 }
 
 // A part of a tile of 64×64 elements that is wrong does not go unnoticed.
 TEST(PlantedFaults, PartsOfSampledResults) {
-  constexpr std::int64_t kPart = 64;
+  constexpr std::int64_t kSide = 64;
   const cases::GemmCase c{.m = 700, .n = 600, .k = 300};
-  const auto problem = cases::prepare(c, 1 << 20);
-  cases::Run run(*problem);
-  Context context("openmp");
-  run(context);
-  ASSERT_TRUE(run.verify().ok);
-  ASSERT_TRUE(run.verify().sampled);
-  auto& C = const_cast<Buffer&>(run.operands().back().fetch());
-  for (std::int64_t i0 = 1; i0 + kPart < c.m; i0 += kPart)
-    for (std::int64_t j0 = 1; j0 + kPart < c.n; j0 += kPart) {
-      const auto add = [&](float x) {
-        for (std::int64_t i = i0; i < i0 + kPart; ++i)
-          for (std::int64_t j = j0; j < j0 + kPart; ++j) static_cast<float*>(C.line(0, i))[j] += x;
-      };
-      add(1024);
-      EXPECT_FALSE(run.verify().ok) << i0 << " " << j0;
-      add(-1024);
-    }
+  std::vector<Part> parts;
+  for (std::int64_t i = 1; i + kSide < c.m; i += kSide)
+    for (std::int64_t j = 1; j + kSide < c.n; j += kSide) parts.push_back({i, j, kSide, kSide});
+  expect_found_in_sample(c, parts, 1024);
 }
 
 TEST(Cases, TheCommandOfACaseMakesTheCaseAgain) {

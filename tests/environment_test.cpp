@@ -230,7 +230,7 @@ TEST(Environment, PartsOfABenchAreItsCasesOnce) {
   using Found = std::pair<int, std::set<std::string>>;
   EXPECT_EQ(rows({"--part", "1/2"}), Found(0, {"3", "5", "7", "9"}));
   EXPECT_EQ(rows({"--part", "2/2"}), Found(0, {"4", "6", "8"}));
-  for (const char* wrong : {"0/3", "4/3", "2", "1/3x", "a/3"})
+  for (const char* wrong : {"0/3", "4/3", "2", "1/3x", "a/3", "1/-1", "1/2/3"})
     EXPECT_EQ(rows({"--part", wrong}), Found(2, {})) << wrong;
 }
 

@@ -132,6 +132,17 @@ TEST_P(Gpu, ContextsInSeveralThreads) {
   for (const std::string& failure : failures) EXPECT_EQ(failure, "");
 }
 
+/// Repeats a call that has been run once, up to `runs` in all: the number of the first whose result
+/// is not the same, or 0.
+int first_that_differs(cases::Run& run, Context& context, int runs) {
+  const cases::Buffer first = run.operands().back().fetch().clone();
+  for (int r = 1; r < runs; ++r) {
+    run(context);
+    if (run.operands().back().fetch().check_unchanged(first) != "") return r;
+  }
+  return 0;
+}
+
 // While other contexts keep the device busy: a sum whose order depended on which block comes first
 // would show.
 TEST_P(Gpu, SameBitsUnderLoad) {
@@ -155,13 +166,9 @@ TEST_P(Gpu, SameBitsUnderLoad) {
         const auto problem = cases::prepare(all[i], 0);
         cases::Run run(*problem, own.get());
         run(context);
-        const cases::Buffer first = run.operands().back().fetch().clone();
-        for (int r = 1; r < kRepeats && failures[t].empty(); ++r) {
-          run(context);
-          if (run.operands().back().fetch().check_unchanged(first) != "")
-            failures[t] =
-                cases::command(problem->description()) + " differs in run " + std::to_string(r);
-        }
+        if (const int r = first_that_differs(run, context, kRepeats))
+          failures[t] =
+              cases::command(problem->description()) + " differs in run " + std::to_string(r);
       }
     });
   for (std::thread& thread : threads) thread.join();
@@ -197,12 +204,8 @@ TEST_P(Gpu, LargeProductsAreTheSameEachTime) {
         run(context);
         const cases::Outcome outcome = run.verify();
         ASSERT_TRUE(outcome.ok) << cases::command(problem->description()) << outcome.message;
-        const cases::Buffer first = run.operands().back().fetch().clone();
-        for (int r = 1; r < kRepeats; ++r) {
-          run(context);
-          ASSERT_EQ(run.operands().back().fetch().check_unchanged(first), "")
-              << cases::command(problem->description()) << " in run " << r;
-        }
+        ASSERT_EQ(first_that_differs(run, context, kRepeats), 0)
+            << cases::command(problem->description());
       }
 }
 

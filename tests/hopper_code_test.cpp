@@ -24,15 +24,23 @@ bool is_release(std::uint64_t low, std::uint64_t high) {
   return (low & 0xfff) == 0x9a7 && (high & 0xfff) == 0x43f;
 }
 
-Counts count(const std::string& file) {
+/// f(word, the next one) for all of a file.
+template <class F>
+void for_each_pair(const std::string& file, F&& f) {
   std::ifstream stream(file, std::ios::binary);
   const std::vector<char> bytes{std::istreambuf_iterator<char>(stream), {}};
+  for (std::size_t i = 0; i + 16 <= bytes.size(); i += 8) {
+    std::uint64_t low, high;
+    std::memcpy(&low, bytes.data() + i, 8);
+    std::memcpy(&high, bytes.data() + i + 8, 8);
+    f(low, high);
+  }
+}
+
+Counts count(const std::string& file) {
   Counts counts;
   bool waited = true;
-  for (std::size_t i = 0; i + 16 <= bytes.size(); i += 8) {
-    std::uint64_t word, next;
-    std::memcpy(&word, bytes.data() + i, 8);
-    std::memcpy(&next, bytes.data() + i + 8, 8);
+  for_each_pair(file, [&](std::uint64_t word, std::uint64_t next) {
     const std::uint64_t code = word & 0xffff;
     const bool by_registers = code == 0x7df0;
     const bool product = (by_registers || (code >= 0x79f0 && code <= 0x79f2)) && word >> 32 != 0;
@@ -42,7 +50,7 @@ Counts count(const std::string& file) {
     counts.waits += wait;
     counts.releases += release;
     counts.early += release && !waited;
-  }
+  });
   return counts;
 }
 
@@ -55,16 +63,11 @@ struct Release {
 /// In the order of the code, one for each loop: the first arrival after the next stage has been
 /// looked for.
 std::vector<Release> releases(const std::string& file) {
-  std::ifstream stream(file, std::ios::binary);
-  const std::vector<char> bytes{std::istreambuf_iterator<char>(stream), {}};
   std::vector<Release> list;
   std::vector<unsigned> read;  // registers that no product has used
   Release release;
   bool looked = false;
-  for (std::size_t i = 0; i + 16 <= bytes.size(); i += 8) {
-    std::uint64_t low, high;
-    std::memcpy(&low, bytes.data() + i, 8);
-    std::memcpy(&high, bytes.data() + i + 8, 8);
+  for_each_pair(file, [&](std::uint64_t low, std::uint64_t high) {
     const unsigned code = low & 0xfff, to = low >> 16 & 0xff;
     const unsigned a = low >> 24 & 0xff, b = low >> 32 & 0xff;
     if (code == 0x5b2) {  // SYNCS.EXCH: a kernel begins
@@ -87,7 +90,7 @@ std::vector<Release> releases(const std::string& file) {
       list.push_back(release);
       looked = false;
     }
-  }
+  });
   return list;
 }
 
