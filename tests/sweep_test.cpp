@@ -1,6 +1,7 @@
 // Every row of every table of every backend, on every type, against the oracle. Rows come from the
 // tables; nothing here knows a kernel's name. Compiled once for host and once for device backends.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <span>
@@ -209,6 +210,17 @@ TEST_P(Configurations, EachOne) {
         c.transB = b;
         if (a != b && c.out != DType::i32) c.bias = BiasPer::Column, c.scale = 2;
         list.push_back(c);
+        // Plain products, about the edges of tiles that are only for those.
+        for (const auto& [m, n, k, ldc] :
+             {std::array<std::int64_t, 4>{129, 184, 208, 0}, {255, 344, 136, 352}}) {
+          c = std::get<cases::GemmCase>(resized(list.front(), m, n, k));
+          c.layout = Layout::RowMajor;
+          c.transA = a;
+          c.transB = b;
+          c.beta = {};
+          c.ldc = ldc;
+          list.push_back(c);
+        }
       }
   std::vector<bool> ran(row.configs.size());
   for (const cases::Case& c : list) {

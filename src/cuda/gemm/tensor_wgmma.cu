@@ -18,7 +18,7 @@ namespace tensor_wgmma_file {
 constexpr char kName[] = "tensor_wgmma";
 
 const ConfigList<hopper::Config>& configs() {
-  static const auto list = hopper::config_list(hopper::kTiles);
+  static const auto list = hopper::config_list(hopper::kHalfTiles);
   return list;
 }
 
@@ -84,9 +84,15 @@ struct Sources {
 
 hopper::Shape shape_of(const GemmArgs& args, const DeviceInfo& device) {
   const Sources sources(args);
-  const std::span<const hopper::TileInfo> tiles =
-      sources.by_registers(args) ? hopper::kRegisterTiles : hopper::kTiles;
-  hopper::Shape shape = hopper::shape_of(args, tiles, size_of(args.in), device);
+  const int size = size_of(args.in);
+  std::span<const hopper::TileInfo> tiles = hopper::kTiles;
+  if (size == 2) tiles = hopper::kHalfTiles;
+  if (sources.by_registers(args)) tiles = hopper::kRegisterTiles;
+  hopper::Shape shape = hopper::shape_of(args, tiles, size, device);
+  // Boxes that C ends in are written up to a multiple of 16 bytes.
+  shape.plain = shape.boxes && size_of(args.out) == 2 && args.n % 8 == 0 && !needs_finish(args) &&
+                (sources.a.along_k || sources.b.along_k);
+  shape.turns = !sources.b.along_k;
   shape.loose_a = sources.a.loose();
   shape.loose_b = sources.b.loose();
   if (sources.turned) {
@@ -109,7 +115,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
       !hopper::is_mappable(args.B, args.batch, size))
     return "for distances of less than 2^40 bytes";
   if (plan_of(args, device).rows == 0)
-    return args.config < 0 ? "for fewer tiles" : "the configuration's slices are not for this call";
+    return args.config < 0 ? "for fewer tiles" : "the configuration is not for this call";
   return tf32 ? nullptr : declines_emulation(args, device);
 }
 
@@ -167,13 +173,15 @@ void run_typed(const GemmArgs& args, const CudaQueue& queue) {
   hopper::Source b = prepare(p.B, p.shared_b, true, args.B, sources.b);
   repack(std::span(jobs, std::size_t(job_count)), queue);
   if (fills_kept) set_filled(args);
-  p.turned = sources.turned;
+  const hopper::Shape shape = shape_of(args, queue.device());
+  const bool plain = shape.tiles[plan.tile].plain;
+  p.turned = sources.turned || (plain && shape.turns);
   if (p.turned) {
     std::swap(a, b);
     std::swap(p.shared_a, p.shared_b);
   }
-  hopper::set_results<Out>(p, args);
-  hopper::set_schedule(p, plan, shape_of(args, queue.device()), free);
+  hopper::set_results<Out>(p, args, plain);
+  hopper::set_schedule(p, plan, shape, free);
   hopper::run_engine<In>(plan.tile, p, a, b, queue);
 }
 

@@ -15,6 +15,13 @@ namespace mblas::cuda::gemm::hopper {
 
 constexpr double kMostSumBytes = 256 << 20;
 
+static_assert(std::size(kHalfTiles) == kTileCount<__half> &&
+              std::size(kTiles) == kTileCount<std::int8_t> &&
+              std::size(kRegisterTiles) == kTileCount<Tf32> &&
+              std::size(kBf16x3Tiles) == kTileCount<Bf16x3> &&
+              std::size(kF16x2Tiles) == kTileCount<F16x2> &&
+              std::size(kResidueTiles) == kTileCount<Residues>);
+
 /// "128x256_cluster2_slices3".
 inline ConfigList<Config> config_list(std::span<const TileInfo> tiles) {
   ConfigList<Config> all;
@@ -55,6 +62,7 @@ inline Plan plan_of(const GemmArgs& args, const Shape& shape, const ConfigList<C
   thread_local Memo<Shape, Plan> memo;
   if (args.config < 0) return memo(shape, [&] { return choose(shape); });
   const Config& c = configs[args.config];
+  if (!allows(shape, c)) return {};
   const Plan plan = plan_of(shape, c);
   return fits(shape, c, plan) ? plan : Plan{};
 }
@@ -71,17 +79,28 @@ inline const char* declines_engine(const GemmArgs& args, const DeviceInfo& devic
   return nullptr;
 }
 
-/// The part of `p` that says how C, of type Out, is written; `p.turned` is known.
+/// The part of `p` that says how C, of type Out, is written, by a tile that is plain or not;
+/// `p.turned` is known.
 template <class Out, class Acc>
-void set_results(Problem<Acc>& p, const GemmArgs& args) {
+void set_results(Problem<Acc>& p, const GemmArgs& args, bool plain = false) {
   p.wide = sizeof(Out) == 4;
   p.boxes = in_boxes(args);
   p.brings_c = p.boxes && p.read_c && sizeof(Out) == 2;
-  if (p.boxes)
-    p.map_c = tensor_map(
-        {sizeof(Out) == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT32,
-         int(sizeof(Out)), p.C.data, args.m, args.n, args.C.ld, args.C.stride, args.batch,
-         p.turned ? kSquare : 64});
+  if (!p.boxes) return;
+  BoxedMatrices c = {
+      sizeof(Out) == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16 : CU_TENSOR_MAP_DATA_TYPE_UINT32,
+      int(sizeof(Out)),
+      p.C.data,
+      args.m,
+      args.n,
+      args.C.ld,
+      args.C.stride,
+      args.batch,
+      p.turned && sizeof(Out) == 4 ? kSquare : 64};
+  p.map_c = tensor_map(c);
+  if (!plain) return;
+  (p.turned ? c.box_rows : c.box_bytes) = p.turned ? kNarrowCols : kNarrowCols * int(sizeof(Out));
+  p.map_narrow = tensor_map(c);
 }
 
 /// `sums`: where slices leave theirs.

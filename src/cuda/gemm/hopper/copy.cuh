@@ -28,27 +28,34 @@ __device__ inline void load_box_to(unsigned short blocks, unsigned to, const CUt
       : "memory");
 }
 
-/// The box of shared memory goes to `map`; a group of its own.
+/// The box of shared memory goes to `map`.
 __device__ inline void store_box(unsigned from, const CUtensorMap& map, int col, int row,
                                  int batch) {
   asm volatile(
-      "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];\n"
-      "cp.async.bulk.commit_group;" ::"l"(&map),
+      "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(&map),
       "r"(col), "r"(row), "r"(batch), "r"(from)
       : "memory");
 }
-/// Until all but the `kNewer` newest of this thread's stores have read shared memory.
+/// This thread's stores since the last time are a group.
+__device__ inline void commit_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+/// Until all but the `kNewer` newest groups of this thread's stores have read shared memory.
 template <int kNewer>
 __device__ void wait_stores_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kNewer) : "memory");
 }
 
-/// Four 8×8 matrices of 16-bit elements: lane l says where row l % 8 of matrix l / 8 goes, and
-/// holds two neighbours of row l / 4 of each.
-__device__ inline void store_matrices(unsigned to, unsigned a, unsigned b, unsigned c, unsigned d) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(a),
-               "r"(b), "r"(c), "r"(d)
-               : "memory");
+/// Four 8×8 matrices of 16-bit elements: lane l says where row l % 8 of matrix l / 8 goes or, if
+/// kTransposed, its column, and holds two neighbours of row l / 4 of each.
+template <bool kTransposed = false>
+__device__ void store_matrices(unsigned to, unsigned a, unsigned b, unsigned c, unsigned d) {
+  if constexpr (kTransposed)
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to),
+                 "r"(a), "r"(b), "r"(c), "r"(d)
+                 : "memory");
+  else
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to),
+                 "r"(a), "r"(b), "r"(c), "r"(d)
+                 : "memory");
 }
 __device__ inline void store_shared(unsigned to, std::uint16_t x) {
   asm volatile("st.shared.b16 [%0], %1;" ::"r"(to), "h"(x) : "memory");

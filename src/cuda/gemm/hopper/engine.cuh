@@ -74,7 +74,7 @@ __device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
         const int matrix_a = batch_a + plane_of_a<kPlanes>(slot);
         const int matrix_b = batch_b + plane_of_b<kPlanes>(slot);
         barriers.empty(ring.stage).wait(ring.parity ^ 1);
-        full.arrive_expecting(T::kStageBytes);
+        full.arrive_expecting(p.stage_bytes);
         if constexpr (kAAlongK) {
           load_box(a, p.map_a, k, row0, matrix_a, full);
         } else {
@@ -102,7 +102,7 @@ __device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
         }
       }
     }
-    if constexpr (kNarrow<In>)
+    if constexpr (kReads<T, In>)
       if (p.brings_c && !item.cut)
         bring_results<T>(p, ring, stages, barriers, row0, col0, item.batch);
   }
@@ -161,7 +161,7 @@ __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
   const int which = kPerRound == 1 ? 0 : self.number;
   const auto stages_of = [&](unsigned item) {
     return unsigned(s.steps_of(item) * kSlots +
-                    (p.brings_c && item < s.whole ? OldResults<T>::kStages : 0));
+                    (kReads<T, In> && p.brings_c && item < s.whole ? OldResults<T>::kStages : 0));
   };
   Schedule::Item item = s[index(0, which)];
   for (unsigned round = 0; round < rounds; ++round) {
@@ -272,7 +272,7 @@ __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
     // The ring is at C as it was, or at the next tile.
     const OldResults<T> old = {stages, barriers, ring, share};
     if (has) finish<In, T>(p, self, kSlots == 1 ? item : s[index(round, which)], rank, sums, old);
-    if constexpr (kNarrow<In>)
+    if constexpr (kReads<T, In>)
       if (has && p.brings_c && index(round, which) < s.whole)
 #pragma unroll 1
         for (int i = 0; i < OldResults<T>::kStages; ++i, ring.advance()) {
@@ -308,6 +308,7 @@ template <class T, class In, bool kAAlongK, bool kBAlongK>
 __global__ void __launch_bounds__(kThreads, 1)
     engine_kernel(const __grid_constant__ Problem<Sum<In>> p) {
   static_assert(T::kByRegisters == (std::is_same_v<In, Tf32> && !kAAlongK));
+  static_assert(kBAlongK || !T::kPlain);
 #if __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ std::byte shared[];
   const unsigned stages =
@@ -319,6 +320,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     prefetch_map(p.map_a);
     prefetch_map(p.map_b);
     if (p.boxes) prefetch_map(p.map_c);
+    if constexpr (T::kPlain) prefetch_map(p.map_narrow);
     constexpr int kWarps = 4 * (T::kAlternating ? 1 : kConsumers);  // that empty a stage
     for (unsigned stage = 0; stage < T::kStages; ++stage) {
       barriers.full(stage).init(1);

@@ -13,6 +13,8 @@ namespace mblas::cuda::gemm::hopper {
 constexpr int kDepthBytes = 128;     // of k a stage
 constexpr int kDepthProducts = 4;    // of 32 bytes of k
 constexpr int kBoxBytes = 64 * 128;  // of 64 rows
+constexpr int kNarrowCols = 16;  // of boxes of 64 rows for what is not a whole one, 16 bits each
+constexpr int kNarrowBytes = 64 * kNarrowCols * 2;
 constexpr int kSquare = 32;  // rows and columns of boxes that are turned, of 4-byte elements
 constexpr int kSquareBytes = kSquare * 128;
 constexpr int kWarpgroup = 128;        // threads
@@ -24,9 +26,13 @@ constexpr int kThreads = kWarpgroup * (1 + kConsumers);
 template <int kRows_, int kCols_, int kStages_, int kBoxes_, bool kAlternating_>
 struct Tile {
   static constexpr int kRows = kRows_, kCols = kCols_, kStages = kStages_;
+  /// Only for products of 16 bits that go out as boxes, alpha op(A) op(B), and for a columns'
+  /// operand that is stored along k: of another one the tensor cores read 64 columns at a time, in
+  /// the time of so many.
+  static constexpr bool kPlain = kCols % 64 != 0;
   static constexpr int kBoxes = kBoxes_;  // for the results of a consumer on their way out
   static constexpr bool kAlternating = kAlternating_;
-  static constexpr bool kByRegisters = false, kTurned = false;                 // see ByRegisters
+  static constexpr bool kByRegisters = false, kTurned = false;  // see ByRegisters, Turned
   static constexpr int kRowsEach = kAlternating ? kRows : kRows / kConsumers;  // of a consumer
   static constexpr int kBlocks = kRowsEach / 64;                               // of 64 rows
   static constexpr int kBytesA = kRows * kDepthBytes, kBytesB = kCols * kDepthBytes;
@@ -35,13 +41,19 @@ struct Tile {
   static constexpr int kAlignment = 1024;  // of what is swizzled
   static constexpr std::size_t kShared =
       std::size_t(kStages) * kStageBytes + kOutBytes + 2 * kStages * 8 + kAlignment;
-  static_assert(kBoxes >= 2 && kRowsEach % 64 == 0 && kCols % 64 == 0 && kCols <= 256);
-  static_assert(kBlocks * kCols / 2 <= 128, "sums in registers");
+  static_assert(kBoxes >= 2 && kRowsEach % 64 == 0 && kCols % kNarrowCols == 0 && kCols <= 256);
+  static_assert(kBlocks * kCols / 2 <= (kPlain ? 176 : 128), "sums in registers");
   static_assert(kShared <= 227 << 10);
 };
 
+/// A tile whose rows' operand is op(B)^T; the sums are those of C^T.
+template <class Base>
+struct Turned : Base {
+  static constexpr bool kTurned = true;
+};
+
 /// A tile whose rows' operand, of 4-byte elements that are not stored along k, goes through
-/// registers: fragments.cuh. kTurned: that operand is op(B)^T, and the sums are those of C^T.
+/// registers: fragments.cuh. kTurned: as Turned.
 template <class Base, bool kTurned_>
 struct ByRegisters : Base {
   static constexpr bool kByRegisters = true, kTurned = kTurned_;
@@ -52,12 +64,19 @@ __device__ inline unsigned swizzled(int row, int at) {
   return unsigned(row * 128 + ((at / 16 ^ row % 8) * 16) + at % 16);
 }
 
+/// The same of the chunk of 16 bytes, 0 or 1, of a row of a narrow box.
+__device__ inline unsigned swizzled_narrow(int row, int chunk) {
+  return unsigned(row * 32 + (chunk ^ row / 4 % 2) * 16);
+}
+
 template <class Acc>
 struct Problem : GemmProblem<Acc> {
   CUtensorMap map_a, map_b, map_c;
+  CUtensorMap map_narrow;  ///< C by boxes of kNarrowCols of the tile's columns, if it is kPlain
+  unsigned stage_bytes;    ///< that come for a stage: operands of few rows do not fill their part
   Schedule schedule;
   bool shared_a, shared_b;  ///< one matrix for the whole batch
-  bool turned = false;      ///< the operands are op(B)^T and op(A)^T: see ByRegisters
+  bool turned = false;      ///< the operands are op(B)^T and op(A)^T: see Turned
   bool wide;                ///< C is of 32 bits
   bool boxes;               ///< the copy engine, which writes 16 bytes or nothing, can write C
   bool brings_c = false;    ///< and brings C, of 16 bits, to be read, through the ring of stages
@@ -78,6 +97,9 @@ struct Problem : GemmProblem<Acc> {
 /// Whether C may be of the operands' 16 bits.
 template <class In>
 inline constexpr bool kNarrow = kBytesOf<In> == 2 && kPlanesOf<In> == 1;
+/// Whether C, of 16 bits, may be read.
+template <class T, class In>
+inline constexpr bool kReads = kNarrow<In> && !T::kPlain;
 /// Whether the engine computes epilogues. Of planes it does not: the kernel that what does not suit
 /// them is left to does not either.
 template <class In>

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "cuda/element.cuh"
+#include "cuda/gemm/hopper/sums.hpp"
 
 namespace mblas::cuda::gemm::hopper {
 
@@ -78,35 +79,6 @@ __device__ void pin(T (&d)[kCount]) {
 }
 
 // clang-format off
-#define MBLAS_SUMS_64 \
-  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define MBLAS_SUMS_128 \
-  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
-  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define MBLAS_SUMS_192 \
-  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
-  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
-  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
-  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-#define MBLAS_SUMS_256 \
-  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
-  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, " \
-  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
-  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, " \
-  "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
-  "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
-#define MBLAS_OF_8(c, i) c(d[i]), c(d[i + 1]), c(d[i + 2]), c(d[i + 3]), c(d[i + 4]), c(d[i + 5]), c(d[i + 6]), c(d[i + 7])
-#define MBLAS_OF_64(c, i) MBLAS_OF_8(c, i), MBLAS_OF_8(c, i + 8), MBLAS_OF_8(c, i + 16), MBLAS_OF_8(c, i + 24)
-#define MBLAS_OF_128(c, i) MBLAS_OF_64(c, i), MBLAS_OF_64(c, i + 32)
-#define MBLAS_OF_192(c, i) MBLAS_OF_128(c, i), MBLAS_OF_64(c, i + 64)
-#define MBLAS_OF_256(c, i) MBLAS_OF_128(c, i), MBLAS_OF_128(c, i + 64)
 #define MBLAS_FLOAT(x) "+f"(x)
 #define MBLAS_INT(x) "+r"(x)
 /// p0 is the number of the operand after the sums; the operands a, b and kAdd follow, then `...`.
@@ -114,13 +86,13 @@ __device__ void pin(T (&d)[kCount]) {
   asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %" p2 ", 0;\n"                           \
                "wgmma.mma_async.sync.aligned.m64n" #n shape " {" MBLAS_SUMS_##n "}, %" p0 ", %" p1   \
                ", add" scales ";\n}"                                                               \
-               : MBLAS_OF_##n(kind, 0)                                                             \
+               : MBLAS_OF_##n(kind)                                                                \
                : "l"(a), "l"(b), "n"(int(kAdd)) __VA_OPT__(, ) __VA_ARGS__)
 #define MBLAS_PRODUCT_BY_REGISTERS(n, a0, a1, a2, a3, p1, p2)                                      \
   asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %" p2 ", 0;\n"                               \
                "wgmma.mma_async.sync.aligned.m64n" #n "k8.f32.tf32.tf32 {" MBLAS_SUMS_##n "}, "     \
                "{%" a0 ", %" a1 ", %" a2 ", %" a3 "}, %" p1 ", add, 1, 1;\n}"                      \
-               : MBLAS_OF_##n(MBLAS_FLOAT, 0)                                                      \
+               : MBLAS_OF_##n(MBLAS_FLOAT)                                                         \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(1))
 #define MBLAS_PRODUCTS(n, p0, p1, p2, p3, p4)                                                      \
   if constexpr (std::is_same_v<In, __half>)                                                        \
@@ -139,16 +111,23 @@ __device__ void pin(T (&d)[kCount]) {
 /// and one more, j by j. kAAlongK, kBAlongK: rows of 128 bytes run along k.
 template <class In, bool kAAlongK, bool kBAlongK, int kN, bool kAdd = true>
 __device__ void multiply(Sum<In> (&d)[kN / 2], std::uint64_t a, std::uint64_t b) {
-  static_assert(kN == 64 || kN == 128 || kN == 192 || kN == 256);
   static_assert(kBytesOf<In> == 2 || (kAAlongK && kBAlongK), "k innermost");
   if constexpr (kN == 64) {
     MBLAS_PRODUCTS(64, "32", "33", "34", "35", "36");
+  } else if constexpr (kN == 112) {
+    MBLAS_PRODUCTS(112, "56", "57", "58", "59", "60");
   } else if constexpr (kN == 128) {
     MBLAS_PRODUCTS(128, "64", "65", "66", "67", "68");
+  } else if constexpr (kN == 144) {
+    MBLAS_PRODUCTS(144, "72", "73", "74", "75", "76");
+  } else if constexpr (kN == 176) {
+    MBLAS_PRODUCTS(176, "88", "89", "90", "91", "92");
   } else if constexpr (kN == 192) {
     MBLAS_PRODUCTS(192, "96", "97", "98", "99", "100");
-  } else {
+  } else if constexpr (kN == 256) {
     MBLAS_PRODUCTS(256, "128", "129", "130", "131", "132");
+  } else {
+    static_assert(kN < 0, "no such instruction here");
   }
 }
 /// The same of TF32, k innermost in b: element a[i] of thread t is that of row t / 32 * 16 +
@@ -163,15 +142,6 @@ __device__ void multiply(float (&d)[kN / 2], const unsigned (&a)[4], std::uint64
   else
     MBLAS_PRODUCT_BY_REGISTERS(256, "128", "129", "130", "131", "132", "133");
 }
-#undef MBLAS_SUMS_64
-#undef MBLAS_SUMS_128
-#undef MBLAS_SUMS_192
-#undef MBLAS_SUMS_256
-#undef MBLAS_OF_8
-#undef MBLAS_OF_64
-#undef MBLAS_OF_128
-#undef MBLAS_OF_192
-#undef MBLAS_OF_256
 #undef MBLAS_FLOAT
 #undef MBLAS_INT
 #undef MBLAS_PRODUCT

@@ -272,9 +272,10 @@ template <class T, class Out, bool kFinish, class Acc>
 __device__ void write_boxes(const Problem<Acc>& p, const Consumer& self, const Sums<T, Acc>& d,
                             std::int64_t row0, std::int64_t col0, int batch) {
   constexpr int kBoxCols = 128 / int(sizeof(Out)), kSums = kBoxCols / 2;
-  constexpr int kAcross = T::kCols / kBoxCols;
+  constexpr int kWhole = T::kCols / kBoxCols;                      // boxes across
+  constexpr int kNarrowBoxes = T::kCols % kBoxCols / kNarrowCols;  // and what they leave
+  constexpr int kAcross = kWhole + (kNarrowBoxes > 0 ? 1 : 0);
   constexpr int kBoxes = std::min(T::kBoxes, T::kBlocks * kAcross);  // a tile begins with the first
-  constexpr int kCopies = T::kTurned ? 2 : 1;                        // of a box
   std::conditional_t<kFinish, Bias<T, Out, 2>, NoBias> bias(p, col0);
 #pragma unroll
   for (int box = 0; box < T::kBlocks * kAcross; ++box) {
@@ -294,17 +295,28 @@ __device__ void write_boxes(const Problem<Acc>& p, const Consumer& self, const S
       for (int e = 0; e < kSums; ++e) out[e] = narrow<Out>(x[e]);
     } else {
 #pragma unroll
-      for (int e = 0; e < kSums; ++e) out[e] = narrow<Out>(p.alpha * d[i][j * kSums + e]);
+      for (int e = 0; e < kSums; ++e)
+        if (j < kWhole || e < kNarrowBoxes * kNarrowCols / 2)
+          out[e] = narrow<Out>(p.alpha * d[i][j * kSums + e]);
     }
-    if (self.thread == 0) wait_stores_read<(kBoxes - 1) * kCopies>();  // from this box none
+    if (self.thread == 0) wait_stores_read<kBoxes - 1>();  // from this box none
     self.sync();
     if constexpr (sizeof(Out) <= 2) {
-      // A lane's share of four 8x8 matrices of 16 bits: 16 rows, 32 bytes of each.
-      const int lane = self.thread % 32, row = self.thread / 32 * 16 + lane % 16;
+      // A lane's share of four 8x8 matrices of 16 bits: 16 rows, 32 bytes of each; turned, 16 rows
+      // of the box, which are columns of the tile, and 32 bytes of each, a warp's rows of the tile.
+      const int lane = self.thread % 32, warp = self.thread / 32;
 #pragma unroll
-      for (int g = 0; g < kWords / 4; ++g)
-        store_matrices(to + swizzled(row, g * 32 + lane / 16 * 16), words[g * 4], words[g * 4 + 1],
-                       words[g * 4 + 2], words[g * 4 + 3]);
+      for (int g = 0; g < (j < kWhole ? kWords / 4 : kNarrowBoxes); ++g) {
+        unsigned place;
+        if constexpr (T::kTurned)
+          place = swizzled(g * 16 + lane / 16 * 8 + lane % 8, warp * 32 + lane / 8 % 2 * 16);
+        else if (const int row = warp * 16 + lane % 16; j < kWhole)
+          place = swizzled(row, g * 32 + lane / 16 * 16);
+        else
+          place = unsigned(g * kNarrowBytes) + swizzled_narrow(row, lane / 16);
+        store_matrices<T::kTurned>(to + place, words[g * 4], words[g * 4 + 1], words[g * 4 + 2],
+                                   words[g * 4 + 3]);
+      }
     } else {
       store_sums<T, kSums>(to, self, out);
     }
@@ -312,11 +324,19 @@ __device__ void write_boxes(const Problem<Acc>& p, const Consumer& self, const S
     self.sync();
     if (self.thread == 0) {
       const int row = int(row0) + i * 64, col = int(col0) + j * kBoxCols;
-      if constexpr (T::kTurned)
+      const auto store = [&](unsigned from, const CUtensorMap& map, int tile_row, int tile_col) {
+        store_box(from, map, T::kTurned ? tile_row : tile_col, T::kTurned ? tile_col : tile_row,
+                  batch);
+      };
+      if (j == kWhole)
+        for (int g = 0; g < kNarrowBoxes; ++g)
+          store(to + unsigned(g * kNarrowBytes), p.map_narrow, row, col + g * kNarrowCols);
+      else if (T::kTurned && sizeof(Out) == 4)
         for (int half = 0; half < 2; ++half)
-          store_box(to + unsigned(half * kSquareBytes), p.map_c, row + half * kSquare, col, batch);
+          store(to + unsigned(half * kSquareBytes), p.map_c, row + half * kSquare, col);
       else
-        store_box(to, p.map_c, col, row, batch);
+        store(to, p.map_c, row, col);
+      commit_stores();
     }
   }
 }
@@ -561,9 +581,9 @@ __device__ void write(const Problem<Acc>& p, const Consumer& self, Sums<T, Acc>&
 }
 
 /// f<Out, kFinish>() for the problem's C.
-template <class In, class F>
+template <class T, class In, class F>
 __host__ __device__ void with_output(const Problem<Sum<In>>& p, F&& f) {
-  if constexpr (kFinishes<In>) {
+  if constexpr (kFinishes<In> && !T::kPlain) {
     if (p.finishes) {
       if (p.wide)
         f.template operator()<float, true>();
@@ -572,7 +592,9 @@ __host__ __device__ void with_output(const Problem<Sum<In>>& p, F&& f) {
       return;
     }
   }
-  if constexpr (std::is_same_v<In, Residues>)
+  if constexpr (T::kPlain)
+    f.template operator()<In, false>();
+  else if constexpr (std::is_same_v<In, Residues>)
     f.template operator()<std::uint8_t, false>();
   else if (p.wide)
     f.template operator()<WideOut<In>, false>();
@@ -599,17 +621,19 @@ __device__ void finish(const Problem<Acc>& p, const Consumer& self, const Schedu
                      share * (kFours<T> / kConsumers) + self.thread;
     const int cols = int(min(cols_of<T>(p) - col0, std::int64_t(T::kCols)));
 #pragma unroll
-    for (int i = 0; i < T::kBlocks; ++i)
+    for (int i = 0; i < T::kBlocks; ++i) {
+      if (row0 + i * 64 + self.row<T>(0) >= rows_of<T>(p)) continue;
 #pragma unroll
       for (int j = 0; j < T::kCols / 8; ++j)
         if (j * 8 < cols)
           to[(i * (T::kCols / 8) + j) * kWarpgroup] = {
               {d[i][j * 4], d[i][j * 4 + 1], d[i][j * 4 + 2], d[i][j * 4 + 3]}};
+    }
     return;
   }
   if constexpr (kScaled<In>) undo_scaling<T>(p, self, d, row0, col0, item.batch);
-  with_output<In>(p, [&]<class Out, bool kFinish>() {
-    if constexpr (std::is_same_v<In, Residues>)
+  with_output<T, In>(p, [&]<class Out, bool kFinish>() {
+    if constexpr (std::is_same_v<In, Residues> || T::kPlain)
       write_boxes<T, Out, kFinish>(p, self, d, row0, col0, item.batch);
     else
       write<T, Out, kFinish>(p, self, d, row0, col0, item.batch, before);
@@ -640,11 +664,18 @@ __global__ void __launch_bounds__(256) add_slices(const __grid_constant__ Proble
     return from[((first + i) * s.cluster + rank) * kFours<T>];
   };
   Vector<Sum<In>> sum = of_slice(0);
-#pragma unroll 4
-  for (unsigned i = 1; i < s.slices; ++i) {
-    const Vector<Sum<In>> more = of_slice(i);
+  constexpr unsigned kAtOnce = 8;  // under way
+#pragma unroll 1
+  for (unsigned i = 1; i < s.slices; i += kAtOnce) {
+    Vector<Sum<In>> more[kAtOnce];
 #pragma unroll
-    for (int e = 0; e < 4; ++e) sum.e[e] += more.e[e];
+    for (unsigned u = 0; u < kAtOnce; ++u)
+      if (i + u < s.slices) more[u] = of_slice(i + u);
+#pragma unroll
+    for (unsigned u = 0; u < kAtOnce; ++u)
+      if (i + u < s.slices)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) sum.e[e] += more[u].e[e];
   }
 #pragma unroll
   for (int half = 0; half < 2; ++half) {

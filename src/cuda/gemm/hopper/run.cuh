@@ -7,7 +7,6 @@
 #include "cuda/early.cuh"
 #include "cuda/gemm/allow_shared.cuh"
 #include "cuda/gemm/hopper/engine.cuh"
-#include "cuda/gemm/hopper/plan.hpp"
 #include "cuda/gemm/hopper/tensor_map.hpp"
 
 namespace mblas::cuda::gemm::hopper {
@@ -23,7 +22,14 @@ struct Source {
   }
 };
 
-/// A product of tiles; `p` without maps. Runs `tile` of kTiles, or of those for planes or residues.
+/// How many tiles there are for In: plan.hpp has a table for each kind.
+template <class In>
+inline constexpr std::size_t kTileCount = kPlanesOf < In >> 1            ? 2
+                                          : std::is_same_v<In, Residues> ? 3
+                                          : kBytesOf<In> == 2            ? 7
+                                                                         : 4;
+
+/// A product of tiles, of which it runs number `tile`; `p` without maps.
 template <class In>
 void run_engine(int tile, Problem<Sum<In>> p, const Source& a, const Source& b,
                 const CudaQueue& queue);
@@ -34,6 +40,10 @@ using Wide = Tile<128, 192, 4, 3, false>;
 using Medium = Tile<128, 128, 5, 4, true>;
 using Small = Tile<64, 128, 8, 2, true>;
 using Square = Tile<128, 128, 6, 2, false>;
+/// Those of 16-bit elements that leave less of a round empty.
+using Plain176 = Tile<128, 176, 5, 2, true>;
+using Plain144 = Tile<128, 144, 5, 3, true>;
+using Plain112 = Tile<128, 112, 6, 2, true>;
 
 template <class In>
 constexpr CUtensorMapDataType kMapType =
@@ -72,7 +82,7 @@ void launch_engine(const Problem<Sum<In>>& p, const CudaQueue& queue) {
     const Schedule& s = p.schedule;
     if (s.items == s.whole) return;
     const unsigned sums = (s.items - s.whole) / s.slices * s.cluster * (kFours<T> / 256);
-    with_output<In>(p, [&]<class Out, bool kFinish>() {
+    with_output<T, In>(p, [&]<class Out, bool kFinish>() {
       launch_engine_kernel(queue, add_slices<T, In, Out, kFinish>, sums, 256, 1, 0, p, true);
     });
   }
@@ -82,13 +92,27 @@ template <class T, class In>
 void run_tile(Problem<Sum<In>>& p, const Source& a, const Source& b, const CudaQueue& queue) {
   constexpr int kSize = kBytesOf<In>, kElements = kDepthBytes / kSize;
   const DeviceGuard guard(queue.device().ordinal);
-  const int rows_a = a.along_k ? T::kRows : kElements;
-  const int rows_b = b.along_k ? T::kCols / int(p.schedule.cluster) : kElements;
+  // Of an operand of few rows no more is brought: what else is in its part of a stage only goes to
+  // sums that are not stored.
+  const auto box_rows = [](const Source& x, int most) {
+    return x.along_k ? int(std::min<std::int64_t>(most, ceil_div(x.rows, 8) * 8)) : kElements;
+  };
+  const int cluster = int(p.schedule.cluster);
+  const int rows_a = box_rows(a, T::kRows), rows_b = box_rows(b, T::kCols / cluster);
   if (p.schedule.steps > 0) {
     p.map_a = a.map(kMapType<In>, kSize, rows_a);
     p.map_b = b.map(kMapType<In>, kSize, rows_b);
   }
-  if constexpr (kSize == 2) {
+  p.stage_bytes = unsigned((a.along_k ? rows_a * kDepthBytes : T::kBytesA) +
+                           (b.along_k ? rows_b * cluster * kDepthBytes : T::kBytesB));
+  if constexpr (T::kPlain) {
+    if (a.along_k)
+      launch_engine<T, In, true, true>(p, queue);
+    else if (p.turned)
+      launch_engine<Turned<T>, In, false, true>(p, queue);
+    else
+      launch_engine<T, In, false, true>(p, queue);
+  } else if constexpr (kSize == 2) {
     if (a.along_k && b.along_k)
       launch_engine<T, In, true, true>(p, queue);
     else if (a.along_k)
@@ -115,18 +139,22 @@ void run_engine(int tile, Problem<Sum<In>> p, const Source& a, const Source& b,
   using Run = decltype(&run_tile<Small, In>);
   if constexpr (kPlanesOf < In >> 1) {
     constexpr Run kRun[] = {run_tile<Square, In>, run_tile<Small, In>};
-    static_assert(std::size(kRun) == std::size(kBf16x3Tiles) &&
-                  std::size(kRun) == std::size(kF16x2Tiles));
+    static_assert(std::size(kRun) == kTileCount<In>);
     kRun[tile](p, a, b, queue);
   } else if constexpr (std::is_same_v<In, Residues>) {
     constexpr Run kRun[] = {run_tile<Large, In>, run_tile<Medium, In>, run_tile<Small, In>};
-    static_assert(std::size(kRun) == std::size(kResidueTiles));
+    static_assert(std::size(kRun) == kTileCount<In>);
+    kRun[tile](p, a, b, queue);
+  } else if constexpr (kBytesOf<In> == 2) {
+    constexpr Run kRun[] = {run_tile<Large, In>,   run_tile<Wide, In>,     run_tile<Medium, In>,
+                            run_tile<Small, In>,   run_tile<Plain176, In>, run_tile<Plain144, In>,
+                            run_tile<Plain112, In>};
+    static_assert(std::size(kRun) == kTileCount<In>);
     kRun[tile](p, a, b, queue);
   } else {
     constexpr Run kRun[] = {run_tile<Large, In>, run_tile<Wide, In>, run_tile<Medium, In>,
                             run_tile<Small, In>};
-    static_assert(std::size(kRun) == std::size(kTiles) &&
-                  std::size(kRun) == std::size(kRegisterTiles));
+    static_assert(std::size(kRun) == kTileCount<In>);
     kRun[tile](p, a, b, queue);
   }
 }

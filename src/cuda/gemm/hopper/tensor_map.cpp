@@ -33,12 +33,13 @@ CUtensorMap tensor_map(const BoxedMatrices& x) {
   const cuuint64_t extents[] = {cuuint64_t(x.cols), cuuint64_t(x.rows), cuuint64_t(x.count)};
   const cuuint64_t ld = cuuint64_t(x.ld) * size;
   const cuuint64_t strides[] = {ld, x.count > 1 ? cuuint64_t(x.stride) * size : ld};
-  const cuuint32_t box[] = {cuuint32_t(128 / x.size), cuuint32_t(x.box_rows), 1};
+  const cuuint32_t box[] = {cuuint32_t(x.box_bytes / x.size), cuuint32_t(x.box_rows), 1};
   const cuuint32_t every[] = {1, 1, 1};
   CUtensorMap map;
   const CUresult result =
       encode()(&map, x.type, 3, const_cast<void*>(x.data), extents, strides, box, every,
-               CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+               CU_TENSOR_MAP_INTERLEAVE_NONE,
+               x.box_bytes == 128 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_32B,
                CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS)
     throw Error(Status::Internal,

@@ -9,9 +9,9 @@
 
 namespace mblas::cuda::gemm::hopper {
 
-/// A batch of row-major matrices as boxes are copied out of it or into it. Boxes are 128 bytes
-/// wide, their chunks of 16 bytes swizzled in shared memory; elements outside of a matrix are read
-/// as zeros and not written.
+/// A batch of row-major matrices as boxes are copied out of it or into it. The chunks of 16 bytes
+/// of a box are swizzled in shared memory; elements outside of a matrix are read as zeros and not
+/// written.
 struct BoxedMatrices {
   CUtensorMapDataType type;
   int size;                 ///< bytes of an element
@@ -20,6 +20,7 @@ struct BoxedMatrices {
   std::int64_t ld, stride;  ///< elements between rows, and between matrices: multiples of 16 bytes
   std::int64_t count;       ///< matrices
   int box_rows;             ///< up to 256
+  int box_bytes = 128;      ///< of a row of a box: 128 or 32
 };
 
 /// Whether a map can describe the distances of rows and of `count` matrices, elements of `size`
