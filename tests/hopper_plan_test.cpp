@@ -1,0 +1,98 @@
+// The choice of tiles for Hopper's tensor cores: plans cover a product, and what is known of an
+// H200 is chosen.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "cuda/gemm/hopper/plan.hpp"
+
+namespace mblas::testing {
+namespace {
+
+namespace hopper = cuda::gemm::hopper;
+using hopper::kHalfTiles;
+
+/// m×n×k elements of 16 bits on 132 multiprocessors.
+hopper::Shape half_shape(std::int64_t m, std::int64_t n, std::int64_t k, bool plain, bool turns) {
+  return {.tiles = kHalfTiles,
+          .tile_count = int(std::size(kHalfTiles)),
+          .m = m,
+          .n = n,
+          .batch = 1,
+          .steps = (k * 2 + 127) / 128,
+          .processors = 132,
+          .workspace_bytes = 256 << 20,
+          .boxes = true,
+          .loose_a = false,
+          .loose_b = false,
+          .plain = plain,
+          .turns = turns};
+}
+
+std::string tile_name(const hopper::Plan& p) {
+  const hopper::TileInfo& t = kHalfTiles[p.tile];
+  return std::to_string(t.rows) + "x" + std::to_string(t.cols);
+}
+
+TEST(HopperPlan, CoversTheProduct) {
+  constexpr std::int64_t kShapes[][3] = {
+      {1, 1, 64}, {129, 184, 208}, {1000, 72, 5000}, {1536, 1536, 1536}, {4095, 4097, 4093}};
+  for (const auto& [m, n, k] : kShapes)
+    for (const bool turns : {false, true}) {
+      const hopper::Shape x = half_shape(m, n, k, true, turns);
+      int count = 0;
+      hopper::for_each_config(x.tile_count, [&](const hopper::Config& c) {
+        if (!allows(x, c)) return;
+        const hopper::Plan p = plan_of(x, c);
+        if (!fits(x, c, p)) return;
+        ++count;
+        const hopper::TileInfo& t = x.tiles[c.tile];
+        std::int64_t rows = m, cols = n;
+        if (t.plain && turns) std::swap(rows, cols);
+        EXPECT_GE(p.rows * t.rows * c.cluster, rows);
+        EXPECT_LT((p.rows - 1) * t.rows * c.cluster, rows);
+        EXPECT_GE(p.cols * t.cols, cols);
+        EXPECT_LT((p.cols - 1) * t.cols, cols);
+        EXPECT_GE(std::int64_t(p.slices) * p.slice_steps, x.steps);
+        EXPECT_LT(std::int64_t(p.slices - 1) * p.slice_steps, x.steps);
+        EXPECT_LE(p.whole, p.clusters(1));
+        EXPECT_EQ(p.items(1), p.whole + (p.clusters(1) - p.whole) * p.slices);
+        EXPECT_TRUE(p.microseconds > 0 && p.microseconds < 1e9);
+      });
+      EXPECT_GT(count, 0);
+    }
+}
+
+TEST(HopperPlan, PlainTilesAreForPlainProducts) {
+  for (std::int64_t size = 64; size <= 4096; size += 64) {
+    const hopper::Shape x = half_shape(size, size, size, false, false);
+    EXPECT_FALSE(kHalfTiles[choose(x).tile].plain) << size;
+  }
+  const hopper::Shape all = half_shape(512, 512, 512, true, false);
+  hopper::Shape few = all;
+  few.tile_count = int(std::size(hopper::kTiles));
+  for (int tile = 0; tile < all.tile_count; ++tile) {
+    EXPECT_TRUE(hopper::allows(all, {tile, 1, 1}));
+    EXPECT_EQ(hopper::allows(few, {tile, 1, 1}), tile < few.tile_count);
+  }
+}
+
+TEST(HopperPlan, LeavesLittleOfARoundEmpty) {
+  const auto tile_of = [](std::int64_t m, std::int64_t n, std::int64_t k, bool turns) {
+    return tile_name(choose(half_shape(m, n, k, true, turns)));
+  };
+  EXPECT_EQ(tile_of(1536, 1536, 1536, true), "128x144");
+  EXPECT_EQ(tile_of(1280, 1280, 1280, true), "128x112");
+  EXPECT_EQ(tile_of(16, 14336, 14336, false), "128x112");
+  EXPECT_EQ(tile_of(14336, 16, 14336, true), "128x112");
+  EXPECT_EQ(tile_of(1024, 14336, 4096, false), "128x176");
+  EXPECT_EQ(tile_of(4096, 4096, 4096, true), "128x256");
+  const hopper::Plan plan = choose(half_shape(1536, 1536, 1536, true, true));
+  EXPECT_EQ(plan.clusters(1), 132);
+}
+
+}  // namespace
+}  // namespace mblas::testing
