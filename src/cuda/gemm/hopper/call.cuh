@@ -99,7 +99,10 @@ void set_results(Problem<Acc>& p, const GemmArgs& args, bool plain = false) {
       p.turned && sizeof(Out) == 4 ? kSquare : 64};
   p.map_c = tensor_map(c);
   if (!plain) return;
-  (p.turned ? c.box_rows : c.box_bytes) = p.turned ? kNarrowCols : kNarrowCols * int(sizeof(Out));
+  if (p.turned)
+    c.box_rows = kNarrowCols;
+  else
+    c.box_bytes = kNarrowCols * int(sizeof(Out));
   p.map_narrow = tensor_map(c);
 }
 

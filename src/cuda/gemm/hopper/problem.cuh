@@ -13,7 +13,7 @@ namespace mblas::cuda::gemm::hopper {
 constexpr int kDepthBytes = 128;     // of k a stage
 constexpr int kDepthProducts = 4;    // of 32 bytes of k
 constexpr int kBoxBytes = 64 * 128;  // of 64 rows
-constexpr int kNarrowCols = 16;  // of boxes of 64 rows for what is not a whole one, 16 bits each
+constexpr int kNarrowCols = 16;      // of a tile, 16 bits each: boxes for what fills no whole one
 constexpr int kNarrowBytes = 64 * kNarrowCols * 2;
 constexpr int kSquare = 32;  // rows and columns of boxes that are turned, of 4-byte elements
 constexpr int kSquareBytes = kSquare * 128;
