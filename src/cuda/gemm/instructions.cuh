@@ -38,6 +38,34 @@ __device__ void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kNewer) : "memory");
 }
 
+// From compute capability 9.0 on.
+
+/// All threads of the cluster meet. What they wrote before is seen after.
+__device__ inline void sync_cluster() {
+  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
+/// The same, but nothing is waited for that they wrote, which would be until the whole device sees
+/// it: where they only read, or have initialised barriers and fenced that.
+__device__ inline void meet_cluster() {
+  asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
+/// The 16 bytes that block `rank` of the cluster has at this block's address `at`.
+template <class V>
+__device__ V load_shared_of(unsigned at, unsigned rank) {
+  static_assert(sizeof(V) == 16);
+  union {
+    unsigned words[4];
+    V vector;
+  } x;
+  unsigned there;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
+  asm volatile("ld.shared::cluster.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x.words[0]), "=r"(x.words[1]), "=r"(x.words[2]), "=r"(x.words[3])
+               : "r"(there)
+               : "memory");
+  return x.vector;
+}
+
 /// d += a b of 16 rows, 8 columns and 32 bytes of k.
 template <class In>
 __device__ void multiply_tile(Accumulator<In> (&d)[4], const unsigned (&a)[4], unsigned b0,

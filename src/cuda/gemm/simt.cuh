@@ -251,32 +251,6 @@ struct Target {
   }
 };
 
-#if __CUDA_ARCH__ >= 900
-/// All threads of the cluster; what was written to shared memory before is seen after.
-__device__ inline void cluster_barrier() {
-  asm volatile(
-      "barrier.cluster.arrive.release.aligned;\n"
-      "barrier.cluster.wait.acquire.aligned;" ::
-          : "memory");
-}
-
-/// What block `rank` of the cluster has at this block's address `at`.
-template <class T>
-__device__ Vector<T> load_shared_of(unsigned at, int rank) {
-  union {
-    float word[4];
-    Vector<T> vector;
-  } x;
-  unsigned there;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
-  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(x.word[0]), "=f"(x.word[1]), "=f"(x.word[2]), "=f"(x.word[3])
-               : "r"(there)
-               : "memory");
-  return x.vector;
-}
-#endif
-
 /// Which tile: those of a group of rows are walked column by column. There are fewer than 2^31 rows
 /// and columns of tiles.
 template <class Shape, class T>
@@ -508,16 +482,16 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
       auto* mine = reinterpret_cast<Vector<T>*>(shared) + thread;
 #pragma unroll
       for (int v = 0; v < kVectors; ++v) mine[v * S::kThreads] = sums_of(v);
-      cluster_barrier();
+      sync_cluster();
       for (int v = slice; v < kVectors; v += p.slices) {
         const unsigned at = shared_address(mine + v * S::kThreads);
-        Vector<T> total = load_shared_of<T>(at, 0);
+        Vector<T> total = load_shared_of<Vector<T>>(at, 0);
         for (int s = 1; s < p.slices; ++s) {
-          add(total, load_shared_of<T>(at, s));
+          add(total, load_shared_of<Vector<T>>(at, unsigned(s)));
         }
         target.store(share.row_of(v), share.col_of(v), total);
       }
-      cluster_barrier();
+      sync_cluster();
       return;
     }
   }
