@@ -148,7 +148,8 @@ int first_that_differs(cases::Run& run, Context& context, int runs) {
 TEST_P(Gpu, SameBitsUnderLoad) {
   if (GetParam() != "cuda") GTEST_SKIP() << "promised of the library's own backends";
   constexpr std::int64_t kShapes[][3] = {{300, 290, 310}, {64, 64, 20000}, {1, 3000, 1500},
-                                         {16, 200, 9000}, {31, 29, 27},    {700, 900, 130}};
+                                         {16, 200, 9000}, {31, 29, 27},    {700, 900, 130},
+                                         {384, 768, 4096}};
   constexpr DType kTypes[] = {DType::f32, DType::f64, DType::cf32, DType::cf64, DType::bf16};
   constexpr int kRepeats = 100;
   std::vector<cases::GemmCase> all;
@@ -180,16 +181,26 @@ TEST_P(Gpu, SameBitsUnderLoad) {
 TEST_P(Gpu, LargeProductsAreTheSameEachTime) {
   if (GetParam() != "cuda") GTEST_SKIP() << "promised of the library's own backends";
   constexpr int kRepeats = 8;
-  constexpr std::pair<DType, Compute> kKinds[] = {
-      {DType::f32, Compute::Default},  {DType::f32, Compute::Pedantic},
-      {DType::f32, Compute::TF32},     {DType::f32, Compute::FP16x3},
-      {DType::f64, Compute::Default},  {DType::f64, Compute::OzakiFP64},
-      {DType::cf32, Compute::Default}, {DType::cf64, Compute::Default},
-      {DType::bf16, Compute::Default}, {DType::i8, Compute::Default}};
-  for (const auto& [type, compute] : kKinds)
+  struct Kind {
+    DType type;
+    Compute compute = Compute::Default;
+    std::int64_t size = 3072;
+  };
+  // bf16 1536 has tiles of its own.
+  constexpr Kind kKinds[] = {{DType::f32},
+                             {DType::f32, Compute::Pedantic},
+                             {DType::f32, Compute::TF32},
+                             {DType::f32, Compute::FP16x3},
+                             {DType::f64},
+                             {DType::f64, Compute::OzakiFP64},
+                             {DType::cf32, Compute::Default, 2048},
+                             {DType::cf64, Compute::Default, 2048},
+                             {DType::bf16},
+                             {DType::bf16, Compute::Default, 1536},
+                             {DType::i8}};
+  for (const auto& [type, compute, size] : kKinds)
     for (const Op a : {Op::NoTrans, Op::Trans})
       for (const Op b : {Op::NoTrans, Op::Trans}) {
-        const std::int64_t size = is_complex(type) ? 2048 : 3072;
         const auto problem =
             cases::prepare(cases::GemmCase{.in = type,
                                            .out = type == DType::i8 ? DType::i32 : type,
@@ -207,6 +218,29 @@ TEST_P(Gpu, LargeProductsAreTheSameEachTime) {
         ASSERT_EQ(first_that_differs(run, context, kRepeats), 0)
             << cases::command(problem->description());
       }
+}
+
+TEST_P(Gpu, ForcedTilesInBatches) {
+  if (GetParam() != "cuda" || queue->device().capability != 90) GTEST_SKIP() << "for tensor_wgmma";
+  for (const char* config : {"128x112", "128x144_cluster2", "128x176_slices2", "64x128_joined2",
+                             "128x128_joined3", "128x144_joined4", "128x112_joined6"})
+    for (const Op a : {Op::NoTrans, Op::Trans}) {
+      const auto problem = cases::prepare(cases::GemmCase{.in = DType::bf16,
+                                                          .out = DType::bf16,
+                                                          .transA = a,
+                                                          .transB = Op::Trans,
+                                                          .m = 200,
+                                                          .n = 328,
+                                                          .k = 1536,
+                                                          .batch = 2});
+      cases::Run run(*problem, queue.get());
+      Context context(GetParam());
+      context.set_kernel(std::string("gemm=tensor_wgmma:") + config);
+      run(context);
+      const cases::Outcome outcome = run.verify();
+      EXPECT_TRUE(outcome.ok) << cases::command(problem->description()) << config
+                              << outcome.message;
+    }
 }
 
 TEST_P(Gpu, ContextsGiveTheirMemoryBack) {

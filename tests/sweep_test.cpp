@@ -210,9 +210,11 @@ TEST_P(Configurations, EachOne) {
         c.transB = b;
         if (a != b && c.out != DType::i32) c.bias = BiasPer::Column, c.scale = 2;
         list.push_back(c);
-        // Plain products, about the edges of tiles that are only for those.
-        for (const auto& [m, n, k, ldc] :
-             {std::array<std::int64_t, 4>{129, 184, 208, 0}, {255, 344, 136, 352}}) {
+        // Plain products, about the edges of tiles that are only for those, and with a k long
+        // enough for slices.
+        for (const auto& [m, n, k, ldc] : {std::array<std::int64_t, 4>{129, 184, 208, 0},
+                                           {255, 344, 136, 352},
+                                           {150, 200, 3008, 0}}) {
           c = std::get<cases::GemmCase>(resized(list.front(), m, n, k));
           c.layout = Layout::RowMajor;
           c.transA = a;

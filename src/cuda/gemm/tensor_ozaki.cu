@@ -57,6 +57,7 @@ hopper::Shape shape_of(const GemmArgs& part, int count, const DeviceInfo& device
           device.compute_units,
           0,
           true,
+          false,
           loose,
           loose};
 }

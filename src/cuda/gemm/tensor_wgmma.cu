@@ -82,8 +82,7 @@ struct Sources {
   }
 };
 
-hopper::Shape shape_of(const GemmArgs& args, const DeviceInfo& device) {
-  const Sources sources(args);
+hopper::Shape shape_of(const GemmArgs& args, const Sources& sources, const DeviceInfo& device) {
   const int size = size_of(args.in);
   std::span<const hopper::TileInfo> tiles = hopper::kTiles;
   if (size == 2) tiles = hopper::kHalfTiles;
@@ -101,9 +100,18 @@ hopper::Shape shape_of(const GemmArgs& args, const DeviceInfo& device) {
   }
   return shape;
 }
-hopper::Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
-  return hopper::plan_of(args, shape_of(args, device), configs());
-}
+
+/// What a call comes to; a plan with no rows where the engine has none for it.
+struct Call {
+  Sources sources;
+  hopper::Shape shape;
+  hopper::Plan plan;
+
+  Call(const GemmArgs& args, const DeviceInfo& device)
+      : sources(args),
+        shape(shape_of(args, sources, device)),
+        plan(hopper::plan_of(args, shape, configs())) {}
+};
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   const bool tf32 = args.in == DType::f32 && args.compute == Compute::TF32;
@@ -114,21 +122,21 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (!hopper::is_mappable(args.A, args.batch, size) ||
       !hopper::is_mappable(args.B, args.batch, size))
     return "for distances of less than 2^40 bytes";
-  if (plan_of(args, device).rows == 0)
+  if (Call(args, device).plan.rows == 0)
     return args.config < 0 ? "for fewer tiles" : "the configuration is not for this call";
   return tf32 ? nullptr : declines_emulation(args, device);
 }
 
 std::size_t workspace_bytes(const GemmArgs& args, const DeviceInfo& device) {
-  const Sources sources(args);
-  return gemm_pointer_bytes(args, device) + sources.a.bytes() + sources.b.bytes() +
-         std::size_t(plan_of(args, device).sum_bytes);
+  const Call call(args, device);
+  return gemm_pointer_bytes(args, device) + call.sources.a.bytes() + call.sources.b.bytes() +
+         std::size_t(call.plan.sum_bytes);
 }
 
 template <class In, class From, class Out>
 void run_typed(const GemmArgs& args, const CudaQueue& queue) {
   using Acc = hopper::Sum<In>;
-  const hopper::Plan plan = plan_of(args, queue.device());
+  const auto [sources, shape, plan] = Call(args, queue.device());
   std::byte* free = queue.workspace.data() + gemm_pointer_bytes(args, queue.device());
   hopper::Problem<Acc> p;
   GemmArgs product = args;
@@ -168,12 +176,10 @@ void run_typed(const GemmArgs& args, const CudaQueue& queue) {
     if (shared) as.count = 1;
     return as;
   };
-  const Sources sources(args);
   hopper::Source a = prepare(p.A, p.shared_a, false, args.A, sources.a);
   hopper::Source b = prepare(p.B, p.shared_b, true, args.B, sources.b);
   repack(std::span(jobs, std::size_t(job_count)), queue);
   if (fills_kept) set_filled(args);
-  const hopper::Shape shape = shape_of(args, queue.device());
   const bool plain = shape.tiles[plan.tile].plain;
   p.turned = sources.turned || (plain && shape.turns);
   if (p.turned) {

@@ -29,7 +29,7 @@ inline ConfigList<Config> config_list(std::span<const TileInfo> tiles) {
     const TileInfo& t = tiles[std::size_t(c.tile)];
     std::string name = std::to_string(t.rows) + "x" + std::to_string(t.cols);
     if (c.cluster > 1) name += "_cluster" + std::to_string(c.cluster);
-    if (c.slices > 1) name += "_slices" + std::to_string(c.slices);
+    if (c.slices > 1) name += (c.joined ? "_joined" : "_slices") + std::to_string(c.slices);
     all.add(c, std::move(name));
   });
   return all;
@@ -44,6 +44,7 @@ inline bool in_boxes(const GemmArgs& args) {
 /// Of elements of `size` bytes.
 inline Shape shape_of(const GemmArgs& args, std::span<const TileInfo> tiles, int size,
                       const DeviceInfo& device) {
+  const bool boxes = in_boxes(args) && args.beta == Scalar{};
   return {tiles.data(),
           int(tiles.size()),
           args.m,
@@ -52,7 +53,8 @@ inline Shape shape_of(const GemmArgs& args, std::span<const TileInfo> tiles, int
           ceil_div(args.k * size, kDepthBytes),
           device.compute_units,
           kMostSumBytes,
-          in_boxes(args) && args.beta == Scalar{},
+          boxes,
+          boxes && args.n * size_of(args.out) % 16 == 0,
           false,
           false};
 }
@@ -61,10 +63,7 @@ inline Shape shape_of(const GemmArgs& args, std::span<const TileInfo> tiles, int
 inline Plan plan_of(const GemmArgs& args, const Shape& shape, const ConfigList<Config>& configs) {
   thread_local Memo<Shape, Plan> memo;
   if (args.config < 0) return memo(shape, [&] { return choose(shape); });
-  const Config& c = configs[args.config];
-  if (!allows(shape, c)) return {};
-  const Plan plan = plan_of(shape, c);
-  return fits(shape, c, plan) ? plan : Plan{};
+  return plan_of(shape, configs[args.config]);
 }
 
 /// Null, or why the engine is not for this device or these sizes.
@@ -120,6 +119,7 @@ void set_schedule(Problem<Acc>& p, const Plan& plan, const Shape& shape, void* s
   s.items = unsigned(plan.items(shape.batch));
   s.steps = int(shape.steps);
   s.slice_steps = plan.slice_steps;
+  s.joined = plan.joined;
 }
 
 }  // namespace mblas::cuda::gemm::hopper

@@ -9,7 +9,8 @@
 // go through registers, by fragments.cuh. The two blocks of a cluster compute tiles one below the
 // other and copy half of the columns' panel each, for both. Tiles that would leave a round
 // incomplete are cut along k; their sums go to the workspace and are added up by a second kernel in
-// a fixed order.
+// a fixed order. Where all tiles are cut and a block has one slice, those of a tile can be a
+// cluster that adds them up, in the same order, out of each other's shared memory.
 //
 // Limit: the tensor cores, 2,048 multiply-adds of 16 bits a clock and multiprocessor, and the power
 // that they draw: 128 bytes of k of a tile of 128×256 take 1,024 clocks, for which 48 KiB come from
@@ -52,12 +53,12 @@ __device__ void bring_results(const Problem<Acc>& p, Ring<T::kStages>& ring, uns
 }
 
 template <class T, class In, bool kAAlongK, bool kBAlongK>
-__device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::kStages> barriers,
-                        unsigned rank) {
+__device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::kStages> barriers) {
   constexpr int kElements = kDepthBytes / kBytesOf<In>, kPlanes = kPlanesOf<In>;
   constexpr unsigned kAcrossBytes = kElements * 128;  // of a box whose rows are not along k
   const Schedule& s = p.schedule;
   const bool pair = s.cluster == 2;
+  const unsigned rank = rank_of_tile(s);
   Ring<T::kStages> ring;
   for (unsigned index = blockIdx.x / s.cluster; index < s.items; index += gridDim.x / s.cluster) {
     const Schedule::Item item = s[index];
@@ -134,13 +135,14 @@ __device__ void multiply_fragments(Sums<T, float>& d, const Fragments<T>& a, uns
 
 template <class T, class In, bool kAAlongK, bool kBAlongK>
 __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::kStages> barriers,
-                        unsigned rank, const Consumer& self) {
+                        const Consumer& self) {
   constexpr int kPerRound = T::kAlternating ? kConsumers : 1;
   constexpr int kSlots = kPlanesOf<In>;  // stages of a step along k
   static_assert(kSlots <= T::kStages);
   const Schedule& s = p.schedule;
   const unsigned clusters = gridDim.x / s.cluster, first = blockIdx.x / s.cluster;
-  const int lane = self.thread % 32, share = T::kAlternating ? 0 : self.number;
+  const unsigned rank = rank_of_tile(s);
+  const int share = T::kAlternating ? 0 : self.number;
   Ring<T::kStages> ring;
   [[maybe_unused]] const FragmentPlaces places(self.thread);
   // Of the consumer's rows: along k, rows of 128 bytes; else boxes of 64.
@@ -148,8 +150,10 @@ __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
     return stages + stage * T::kStageBytes + unsigned(share) * T::kRowsEach * kDepthBytes;
   };
   const auto panel_b = [&](unsigned stage) { return stages + stage * T::kStageBytes + T::kBytesA; };
+  const unsigned lane = unsigned(self.thread) % 32;
   const auto release = [&](unsigned stage) {
-    if (lane < int(s.cluster)) barriers.empty(stage).arrive_at(unsigned(lane));
+    if (lane < s.cluster)
+      barriers.empty(stage).arrive_at(kJoins<T, In> && s.joined ? rank_in_cluster() : lane);
   };
   // Consumers that alternate go through the tiles in step, so that each passes the turn on as often
   // as the other one waits for it.
@@ -271,7 +275,10 @@ __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
     }
     // The ring is at C as it was, or at the next tile.
     const OldResults<T> old = {stages, barriers, ring, share};
-    if (has) finish<In, T>(p, self, kSlots == 1 ? item : s[index(round, which)], rank, sums, old);
+    if (has)
+      finish<In, T>(p, self, kSlots == 1 ? item : s[index(round, which)], rank, sums, old);
+    else if (kJoins<T, In> && s.joined)
+      sync_cluster();  // as in finish()
     if constexpr (kReads<T, In>)
       if (has && p.brings_c && index(round, which) < s.whole)
 #pragma unroll 1
@@ -315,7 +322,6 @@ __global__ void __launch_bounds__(kThreads, 1)
       (shared_address(shared) + T::kAlignment - 1) / T::kAlignment * T::kAlignment;
   const unsigned out = stages + T::kStages * T::kStageBytes;
   const Barriers<T::kStages> barriers{out + T::kOutBytes};
-  const unsigned rank = p.schedule.cluster > 1 ? rank_in_cluster() : 0;
   if (threadIdx.x == 0) {
     prefetch_map(p.map_a);
     prefetch_map(p.map_b);
@@ -328,7 +334,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
     fence_barriers();
   }
-  sync_cluster();
+  meet_cluster();
   let_next_kernel_begin();
   wait_for_earlier_kernels();
   if constexpr (kPlanesOf < In >> 1) {
@@ -338,15 +344,20 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
   if (threadIdx.x < kWarpgroup) {
     leave_registers<40>();
-    if (threadIdx.x == 0) produce<T, In, kAAlongK, kBAlongK>(p, stages, barriers, rank);
+    if (threadIdx.x == 0) produce<T, In, kAAlongK, kBAlongK>(p, stages, barriers);
+    if (kJoins<T, In> && p.schedule.joined) sync_cluster();  // as in finish()
   } else {
     take_registers<232>();
     const int number = int(threadIdx.x) / kWarpgroup - 1;
     const Consumer self = {number, int(threadIdx.x) % kWarpgroup,
                            out + unsigned(number) * T::kBoxes * kBoxBytes};
-    consume<T, In, kAAlongK, kBAlongK>(p, stages, barriers, rank, self);
+    consume<T, In, kAAlongK, kBAlongK>(p, stages, barriers, self);
   }
-  sync_cluster();  // nobody leaves whose shared memory the other block may still use
+  // Nobody leaves whose shared memory another block may still read, or tell that a stage is empty.
+  if (kJoins<T, In> && p.schedule.joined)
+    meet_cluster();
+  else
+    sync_cluster();
 #endif
 }
 

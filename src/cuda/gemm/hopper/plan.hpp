@@ -17,6 +17,7 @@ struct TileInfo {
   double step, alone;  ///< microseconds of a stage, all blocks busy, and by itself
   double finish;       ///< of writing a tile's results
   bool plain = false;  ///< see Tile::kPlain
+  constexpr bool joins() const { return alternating && cols <= 144; }  ///< see kJoins
 };
 
 /// By number; figures of an H200.
@@ -65,6 +66,7 @@ inline constexpr TileInfo kResidueTiles[] = {kTiles[0], kTiles[2], kTiles[3]};
 /// What can be chosen freely.
 struct Config {
   int tile, cluster, slices;
+  bool joined = false;  ///< see Schedule::joined
 };
 
 struct Shape {
@@ -75,6 +77,7 @@ struct Shape {
   int processors;
   double workspace_bytes;  ///< that slices may take
   bool boxes;              ///< that results go out as, while the next tile is computed
+  bool joins;              ///< and slices may be joined
   bool loose_a, loose_b;   ///< rows do not start at lines of the cache: a box is in two of each
   bool plain = false;      ///< tiles may be plain
   bool turns = false;      ///< those compute C^T
@@ -86,7 +89,8 @@ struct Plan {
   std::int64_t rows = 0, cols = 0;  ///< clusters of a matrix
   std::int64_t whole = 0;           ///< clusters that are not cut
   int slices = 1, slice_steps = 0;
-  double sum_bytes = 0;  ///< of slices
+  bool joined = false;
+  double sum_bytes = 0;  ///< of slices, in the workspace
   double microseconds = std::numeric_limits<double>::infinity();
 
   std::int64_t clusters(std::int64_t batch) const { return rows * cols * batch; }
@@ -97,10 +101,13 @@ struct Plan {
 
 /// Estimates, in microseconds, fitted to an H200.
 struct Cost {
-  static constexpr double kStart = 4.2;         // of a launch, until the first products
-  static constexpr double kSecondKernel = 2.8;  // that adds up slices
-  static constexpr double kSlice = 0.03;        // of them, each
-  static constexpr double kBytes = 3.3e6;       // of sums a microsecond, written and read
+  static constexpr double kStart = 4.2;          // of a launch, until the first products
+  static constexpr double kSecondKernel = 2.8;   // that adds up slices
+  static constexpr double kSlice = 0.03;         // of them, each
+  static constexpr double kJoin = 1.0;           // of slices that are joined
+  static constexpr double kJoinedSum = 6e-5;     // of each sum of theirs after the first
+  static constexpr double kJoinedMemory = 1.45;  // so much longer their clusters read memory
+  static constexpr double kBytes = 4.0e6;        // of sums a microsecond, written and read
   static constexpr double kStepBytes = 87e3;  // of lines that all blocks fetch, a microsecond each
   static constexpr double kMemoryBytes = 4.3e6;  // of A, B and C a microsecond, all blocks busy
   // An element of results that are not boxes, more than in boxes, also while others multiply.
@@ -112,9 +119,19 @@ struct Cost {
 };
 
 constexpr int kHeight = 2048;  // rows of C that are gone through together, for the L2 cache
+/// Slices that can be joined, and how many such clusters, with a block on each multiprocessor, fit
+/// on an H200 at once: none leaves its part of the device.
+struct Joined {
+  int slices, clusters;
+};
+inline constexpr Joined kJoined[] = {{2, 66}, {3, 39}, {4, 30}, {6, 17}};
 
+/// With no rows where the configuration is not for the shape.
 inline Plan plan_of(Shape x, const Config& c) {
+  if (c.tile >= x.tile_count) return {};
   const TileInfo& t = x.tiles[c.tile];
+  // Slices have to be long enough.
+  if ((t.plain && !x.plain) || (c.slices > 1 && x.steps < 2 * c.slices)) return {};
   if (t.plain && x.turns) {
     std::swap(x.m, x.n);
     std::swap(x.loose_a, x.loose_b);
@@ -128,10 +145,18 @@ inline Plan plan_of(Shape x, const Config& c) {
   const std::int64_t all = p.clusters(x.batch), at_once = std::max(x.processors / c.cluster, 1);
   p.slice_steps = int(ceil_div(x.steps, c.slices));
   p.slices = x.steps == 0 ? 1 : int(ceil_div(x.steps, p.slice_steps));
-  p.whole = p.slices == 1 ? all : all / at_once * at_once;
+  p.joined = c.joined;
+  p.whole = p.slices == 1 ? all : p.joined ? 0 : all / at_once * at_once;
   if (p.slices == 1) p.slice_steps = int(x.steps);
   const double cut = double(all - p.whole);
-  p.sum_bytes = cut * p.slices * c.cluster * t.rows * t.cols * 4;
+  if (!p.joined) p.sum_bytes = cut * p.slices * c.cluster * t.rows * t.cols * 4;
+  if (p.slices != c.slices || p.sum_bytes > x.workspace_bytes ||
+      double(p.items(x.batch)) >= double(std::numeric_limits<int>::max()) / 2)
+    return {};
+  if (p.joined) {
+    const Joined* const j = std::ranges::find(kJoined, c.slices, &Joined::slices);
+    if (!x.joins || !t.joins() || all > std::int64_t(j->clusters) * x.processors / 132) return {};
+  }
 
   // The blocks of a cluster share what they fetch of B.
   const double lines =
@@ -151,13 +176,17 @@ inline Plan plan_of(Shape x, const Config& c) {
   const double busy = (whole * steps + items * p.slice_steps) /
                       (double(at_once) * (rounds * steps + rounds_cut * p.slice_steps));
   const double bytes = double(x.batch) * (double(x.m + x.n) * steps * 128 + double(x.m * x.n) * 2);
-  const double memory = steps > 0 ? bytes / (Cost::kMemoryBytes * std::sqrt(busy)) : 0;
+  const double memory = steps > 0 ? (p.joined ? Cost::kJoinedMemory : 1) * bytes /
+                                        (Cost::kMemoryBytes * std::sqrt(busy))
+                                  : 0;
   // Consumers that alternate hide the writing of all results but the last.
   p.microseconds = Cost::kStart + (c.cluster > 1 ? Cost::kCluster : 0) + t.finish +
                    (x.boxes ? 0 : Cost::kByThreads * t.rows * t.cols * rounds) +
                    std::max(loops, memory) +
                    (t.alternating ? 0 : (rounds + rounds_cut - 1) * t.finish);
-  if (p.slices > 1) {
+  if (p.joined) {
+    p.microseconds += Cost::kJoin + Cost::kJoinedSum * (c.slices - 1) * t.rows * t.cols;
+  } else if (p.slices > 1) {
     // Of tiles that C ends in only what is inside is written. Those of the last band are the last.
     const std::int64_t height = std::max(kHeight / (t.rows * c.cluster), 1);
     const bool at_end = x.batch == 1 && cut <= double(p.rows - (p.rows - 1) / height * height);
@@ -169,33 +198,23 @@ inline Plan plan_of(Shape x, const Config& c) {
   return p;
 }
 
-/// f(config) for every tile, cluster and number of slices, in the order of their numbers.
+/// f(config) for every one, in the order of their numbers.
 template <class F>
 constexpr void for_each_config(int tiles, F&& f) {
   for (int tile = 0; tile < tiles; ++tile)
     for (const int cluster : {1, 2})
       for (const int slices : {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64})
         f(Config{tile, cluster, slices});
+  for (int tile = 0; tile < tiles; ++tile)
+    for (const Joined& j : kJoined) f(Config{tile, 1, j.slices, true});
 }
 
-/// Whether the shape allows the tile, and slices would be long enough.
-inline bool allows(const Shape& x, const Config& c) {
-  return c.tile < x.tile_count && (x.plain || !x.tiles[c.tile].plain) &&
-         (c.slices == 1 || x.steps >= 2 * c.slices);
-}
-/// Whether its plan is possible.
-inline bool fits(const Shape& x, const Config& c, const Plan& p) {
-  return p.slices == c.slices && p.sum_bytes <= x.workspace_bytes &&
-         double(p.items(x.batch)) < double(std::numeric_limits<int>::max()) / 2;
-}
-
-/// The fastest plan by the estimate; with infinitely many where there is none.
+/// The fastest plan by the estimate; with no rows where there is none.
 inline Plan choose(const Shape& x) {
   Plan best;
   for_each_config(x.tile_count, [&](const Config& c) {
-    if (!allows(x, c)) return;
     const Plan p = plan_of(x, c);
-    if (fits(x, c, p) && p.microseconds < best.microseconds) best = p;
+    if (p.microseconds < best.microseconds) best = p;
   });
   return best;
 }

@@ -44,6 +44,7 @@ struct Tile {
   static_assert(kBoxes >= 2 && kRowsEach % 64 == 0 && kCols % kNarrowCols == 0 && kCols <= 256);
   static_assert(kBlocks * kCols / 2 <= (kPlain ? 176 : 128), "sums in registers");
   static_assert(kShared <= 227 << 10);
+  static_assert(!kAlternating || kRows * kCols * 4 <= kStages * kStageBytes, "sums to be joined");
 };
 
 /// A tile whose rows' operand is op(B)^T; the sums are those of C^T.
@@ -58,6 +59,11 @@ template <class Base, bool kTurned_>
 struct ByRegisters : Base {
   static constexpr bool kByRegisters = true, kTurned = kTurned_;
 };
+
+/// Which of the cluster's tiles is the block's.
+__device__ inline unsigned rank_of_tile(const Schedule& s) {
+  return s.cluster > 1 ? rank_in_cluster() : 0;
+}
 
 /// Where the bytes from `at` on of row `row` are in a swizzled box, up to the next multiple of 16.
 __device__ inline unsigned swizzled(int row, int at) {
@@ -107,6 +113,10 @@ inline constexpr bool kFinishes = kPlanesOf<In> == 1 && !std::is_same_v<In, Resi
 /// Whether products may be cut along k.
 template <class In>
 inline constexpr bool kCuts = !std::is_same_v<In, Residues>;
+/// Whether a tile's slices may be joined. Of consumers that share a tile one might still multiply
+/// out of the memory where the other one leaves its sums; wide ones leave no registers.
+template <class T, class In>
+inline constexpr bool kJoins = kCuts<In> && (T::kAlternating && T::kCols <= 144);
 /// C's type where it is of 32 bits: what products are added up in, or the integers.
 template <class In>
 using WideOut = std::conditional_t<std::is_same_v<In, std::int8_t>, std::int32_t, float>;

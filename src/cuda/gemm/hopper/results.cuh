@@ -267,10 +267,22 @@ __device__ void store_sums(unsigned to, const Consumer& self, const Out* sums) {
   }
 }
 
+/// Which parts of a tile a block writes, 64 rows by 64 columns or what is left of them: all or,
+/// where its blocks are slices that are joined, each some.
+struct Share {
+  unsigned blocks = 1, rank = 0;
+
+  template <class T>
+  __device__ bool has(int block, int col) const {
+    constexpr int kAcross = (T::kCols + 63) / 64;
+    return blocks == 1 || unsigned(block * kAcross + col / 64) % blocks == rank;
+  }
+};
+
 /// The sums, from (row0, col0) of matrix `batch` of C, or C^T, on, go to C as boxes. beta is 0.
 template <class T, class Out, bool kFinish, class Acc>
 __device__ void write_boxes(const Problem<Acc>& p, const Consumer& self, const Sums<T, Acc>& d,
-                            std::int64_t row0, std::int64_t col0, int batch) {
+                            std::int64_t row0, std::int64_t col0, int batch, const Share& share) {
   constexpr int kBoxCols = 128 / int(sizeof(Out)), kSums = kBoxCols / 2;
   constexpr int kWhole = T::kCols / kBoxCols;                      // boxes across
   constexpr int kNarrowBoxes = T::kCols % kBoxCols / kNarrowCols;  // and what they leave
@@ -280,6 +292,7 @@ __device__ void write_boxes(const Problem<Acc>& p, const Consumer& self, const S
 #pragma unroll
   for (int box = 0; box < T::kBlocks * kAcross; ++box) {
     const int i = box / kAcross, j = box % kAcross;
+    if (!share.has<T>(i, j * kBoxCols)) continue;
     const unsigned to = self.out + unsigned(box % kBoxes * kBoxBytes);
     constexpr int kWords = kSums * int(sizeof(Out)) / 4;
     alignas(4) Out out[kSums];
@@ -299,7 +312,12 @@ __device__ void write_boxes(const Problem<Acc>& p, const Consumer& self, const S
         if (j < kWhole || e < kNarrowBoxes * kNarrowCols / 2)
           out[e] = narrow<Out>(p.alpha * d[i][j * kSums + e]);
     }
-    if (self.thread == 0) wait_stores_read<kBoxes - 1>();  // from this box none
+    if (self.thread == 0) {  // until none reads this box
+      if (share.blocks == 1)
+        wait_stores_read<kBoxes - 1>();
+      else
+        wait_stores_read<0>();
+    }
     self.sync();
     if constexpr (sizeof(Out) <= 2) {
       // A lane's share of four 8x8 matrices of 16 bits: 16 rows, 32 bytes of each; turned, 16 rows
@@ -564,12 +582,12 @@ __device__ void write_elements(const Problem<Acc>& p, const Consumer& self, Sums
 
 template <class T, class Out, bool kFinish, class Acc>
 __device__ void write(const Problem<Acc>& p, const Consumer& self, Sums<T, Acc>& d,
-                      std::int64_t row0, std::int64_t col0, int batch,
-                      const OldResults<T>& before) {
+                      std::int64_t row0, std::int64_t col0, int batch, const OldResults<T>& before,
+                      const Share& share) {
   const std::int64_t left = p.n - (T::kTurned ? row0 : col0);  // of C's columns
   constexpr int kWidth = T::kTurned ? T::kRowsEach : T::kCols;
   if (p.boxes && !p.read_c && (left >= kWidth || left * sizeof(Out) % 16 == 0))
-    return write_boxes<T, Out, kFinish>(p, self, d, row0, col0, batch);
+    return write_boxes<T, Out, kFinish>(p, self, d, row0, col0, batch, share);
   if (p.boxes) {  // in which other tiles may have gone
     if (self.thread == 0) wait_stores_read<0>();
     self.sync();
@@ -607,6 +625,37 @@ __host__ __device__ void with_output(const Problem<Sum<In>>& p, F&& f) {
 template <class T>
 constexpr int kFours = T::kRows* T::kCols / 4;
 
+/// The consumer's sums of its block's share of a tile become those of all slices, added up in their
+/// order, as the blocks of the cluster have left them for this thread from `place` on. Many reads
+/// of others' shared memory are under way at once.
+template <class T, class Acc>
+__device__ void gather_slices(Sums<T, Acc>& d, unsigned place, const Share& share) {
+  constexpr int kFoursAcross = T::kCols / 8, kAtOnce = 8;
+#pragma unroll
+  for (int i = 0; i < T::kBlocks; ++i)
+#pragma unroll
+    for (int j = 0; j < kFoursAcross; j += kAtOnce) {
+      constexpr auto kOf = [](int j) { return std::min(kAtOnce, kFoursAcross - j); };
+      if (!share.has<T>(i, j * 8)) continue;
+#pragma unroll 1
+      for (unsigned s = 0; s < share.blocks; ++s) {
+        Vector<Acc> fours[kAtOnce];
+#pragma unroll
+        for (int u = 0; u < kOf(j); ++u)
+          fours[u] = load_shared_of<Vector<Acc>>(
+              place + unsigned((i * kFoursAcross + j + u) * kWarpgroup) * unsigned(sizeof(uint4)),
+              s);
+#pragma unroll
+        for (int u = 0; u < kOf(j); ++u)
+#pragma unroll
+          for (int e = 0; e < 4; ++e) {
+            Acc& sum = d[i][(j + u) * 4 + e];
+            sum = s == 0 ? fours[u].e[e] : sum + fours[u].e[e];
+          }
+      }
+    }
+}
+
 template <class In, class T, class Acc>
 __device__ void finish(const Problem<Acc>& p, const Consumer& self, const Schedule::Item& item,
                        unsigned rank, Sums<T, Acc>& d, const OldResults<T>& before) {
@@ -614,11 +663,14 @@ __device__ void finish(const Problem<Acc>& p, const Consumer& self, const Schedu
   const std::int64_t row0 =
       (std::int64_t(item.row) * p.schedule.cluster + rank) * T::kRows + share * T::kRowsEach;
   const std::int64_t col0 = std::int64_t(item.col) * T::kCols;
-  if (row0 >= rows_of<T>(p)) return;
+  const bool joined = kJoins<T, In> && p.schedule.joined;
+  const bool inside = row0 < rows_of<T>(p);
+  Share of_tile;
   if (kCuts<In> && item.cut) {
-    auto* const to = reinterpret_cast<Vector<Acc>*>(p.sums) +
-                     (std::int64_t(item.slice) * p.schedule.cluster + rank) * kFours<T> +
-                     share * (kFours<T> / kConsumers) + self.thread;
+    auto* to = reinterpret_cast<Vector<Acc>*>(p.sums) +
+               (std::int64_t(item.slice) * p.schedule.cluster + rank) * kFours<T>;
+    if (joined) to = static_cast<Vector<Acc>*>(__cvta_shared_to_generic(before.stages));
+    const int first = share * (kFours<T> / kConsumers) + self.thread;
     const int cols = int(min(cols_of<T>(p) - col0, std::int64_t(T::kCols)));
 #pragma unroll
     for (int i = 0; i < T::kBlocks; ++i) {
@@ -626,17 +678,22 @@ __device__ void finish(const Problem<Acc>& p, const Consumer& self, const Schedu
 #pragma unroll
       for (int j = 0; j < T::kCols / 8; ++j)
         if (j * 8 < cols)
-          to[(i * (T::kCols / 8) + j) * kWarpgroup] = {
+          to[first + (i * (T::kCols / 8) + j) * kWarpgroup] = {
               {d[i][j * 4], d[i][j * 4 + 1], d[i][j * 4 + 2], d[i][j * 4 + 3]}};
     }
-    return;
+    if (!joined) return;
+    sync_cluster();
+    of_tile = {p.schedule.slices, item.slice % p.schedule.slices};
+    if (inside)
+      gather_slices<T>(d, before.stages + unsigned(first) * unsigned(sizeof(uint4)), of_tile);
   }
+  if (!inside) return;
   if constexpr (kScaled<In>) undo_scaling<T>(p, self, d, row0, col0, item.batch);
   with_output<T, In>(p, [&]<class Out, bool kFinish>() {
     if constexpr (std::is_same_v<In, Residues> || T::kPlain)
-      write_boxes<T, Out, kFinish>(p, self, d, row0, col0, item.batch);
+      write_boxes<T, Out, kFinish>(p, self, d, row0, col0, item.batch, of_tile);
     else
-      write<T, Out, kFinish>(p, self, d, row0, col0, item.batch, before);
+      write<T, Out, kFinish>(p, self, d, row0, col0, item.batch, before, of_tile);
   });
 }
 
@@ -690,6 +747,14 @@ __global__ void __launch_bounds__(256) add_slices(const __grid_constant__ Proble
     const std::int64_t i = T::kTurned ? col : row, j = T::kTurned ? row : col;
     constexpr int kDown = T::kTurned ? 1 : 0, kOn = 1 - kDown;  // to the other one
     Out* const c = static_cast<Out*>(p.C.at(item.batch)) + i * p.ldc + j;
+    if (!T::kTurned && p.boxes && inside > 1) {  // pairs are aligned
+      Vector<Out, 2> pair = {};
+      if (p.read_c) pair = *reinterpret_cast<const Vector<Out, 2>*>(c);
+#pragma unroll
+      for (int e = 0; e < 2; ++e) put<kFinish>(p, sum.e[half * 2 + e], &pair.e[e], i, j + e);
+      *reinterpret_cast<Vector<Out, 2>*>(c) = pair;
+      continue;
+    }
     put<kFinish>(p, sum.e[half * 2], c, i, j);
     if (inside > 1)
       put<kFinish>(p, sum.e[half * 2 + 1], c + kDown * p.ldc + kOn, i + kDown, j + kOn);

@@ -22,18 +22,6 @@ struct Source {
   }
 };
 
-/// How many tiles there are for In: plan.hpp has a table for each kind.
-template <class In>
-inline constexpr std::size_t kTileCount = kPlanesOf < In >> 1            ? 2
-                                          : std::is_same_v<In, Residues> ? 3
-                                          : kBytesOf<In> == 2            ? 7
-                                                                         : 4;
-
-/// A product of tiles, of which it runs number `tile`; `p` without maps.
-template <class In>
-void run_engine(int tile, Problem<Sum<In>> p, const Source& a, const Source& b,
-                const CudaQueue& queue);
-
 /// Those of kTiles, and of those for planes, whose consumers keep two sets of sums.
 using Large = Tile<128, 256, 4, 2, false>;
 using Wide = Tile<128, 192, 4, 3, false>;
@@ -44,6 +32,30 @@ using Square = Tile<128, 128, 6, 2, false>;
 using Plain176 = Tile<128, 176, 5, 2, true>;
 using Plain144 = Tile<128, 144, 5, 3, true>;
 using Plain112 = Tile<128, 112, 6, 2, true>;
+
+template <class... Tiles>
+struct TileList {
+  static constexpr std::size_t kCount = sizeof...(Tiles);
+};
+/// The tiles for In, as plan.hpp numbers them.
+template <class In>
+auto tiles_for() {
+  if constexpr (kPlanesOf < In >> 1)
+    return TileList<Square, Small>{};
+  else if constexpr (std::is_same_v<In, Residues>)
+    return TileList<Large, Medium, Small>{};
+  else if constexpr (kBytesOf<In> == 2)
+    return TileList<Large, Wide, Medium, Small, Plain176, Plain144, Plain112>{};
+  else
+    return TileList<Large, Wide, Medium, Small>{};
+}
+template <class In>
+inline constexpr std::size_t kTileCount = decltype(tiles_for<In>())::kCount;
+
+/// A product of tiles, of which it runs number `tile`; `p` without maps.
+template <class In>
+void run_engine(int tile, Problem<Sum<In>> p, const Source& a, const Source& b,
+                const CudaQueue& queue);
 
 template <class In>
 constexpr CUtensorMapDataType kMapType =
@@ -74,13 +86,13 @@ void launch_engine(const Problem<Sum<In>>& p, const CudaQueue& queue) {
   static std::atomic<std::uint64_t> allowed = 0;
   const auto kernel = engine_kernel<T, In, kAAlongK, kBAlongK>;
   allow_shared(kernel, int(T::kShared), queue.device().ordinal, allowed);
+  const Schedule& s = p.schedule;
   const unsigned units = unsigned(std::max(queue.device().compute_units, 2));
-  launch_engine_kernel(queue, kernel,
-                       std::min(p.schedule.items, units / p.schedule.cluster) * p.schedule.cluster,
-                       kThreads, p.schedule.cluster, T::kShared, p, !queue.capturing());
+  const unsigned blocks = s.joined ? s.items : std::min(s.items, units / s.cluster) * s.cluster;
+  launch_engine_kernel(queue, kernel, blocks, kThreads, s.together(), T::kShared, p,
+                       !queue.capturing());
   if constexpr (kCuts<In>) {
-    const Schedule& s = p.schedule;
-    if (s.items == s.whole) return;
+    if (s.items == s.whole || s.joined) return;
     const unsigned sums = (s.items - s.whole) / s.slices * s.cluster * (kFours<T> / 256);
     with_output<T, In>(p, [&]<class Out, bool kFinish>() {
       launch_engine_kernel(queue, add_slices<T, In, Out, kFinish>, sums, 256, 1, 0, p, true);
@@ -136,27 +148,11 @@ void run_tile(Problem<Sum<In>>& p, const Source& a, const Source& b, const CudaQ
 template <class In>
 void run_engine(int tile, Problem<Sum<In>> p, const Source& a, const Source& b,
                 const CudaQueue& queue) {
-  using Run = decltype(&run_tile<Small, In>);
-  if constexpr (kPlanesOf < In >> 1) {
-    constexpr Run kRun[] = {run_tile<Square, In>, run_tile<Small, In>};
-    static_assert(std::size(kRun) == kTileCount<In>);
+  [&]<class... Tiles>(TileList<Tiles...>) {
+    constexpr void (*kRun[])(Problem<Sum<In>>&, const Source&, const Source&,
+                             const CudaQueue&) = {run_tile<Tiles, In>...};
     kRun[tile](p, a, b, queue);
-  } else if constexpr (std::is_same_v<In, Residues>) {
-    constexpr Run kRun[] = {run_tile<Large, In>, run_tile<Medium, In>, run_tile<Small, In>};
-    static_assert(std::size(kRun) == kTileCount<In>);
-    kRun[tile](p, a, b, queue);
-  } else if constexpr (kBytesOf<In> == 2) {
-    constexpr Run kRun[] = {run_tile<Large, In>,   run_tile<Wide, In>,     run_tile<Medium, In>,
-                            run_tile<Small, In>,   run_tile<Plain176, In>, run_tile<Plain144, In>,
-                            run_tile<Plain112, In>};
-    static_assert(std::size(kRun) == kTileCount<In>);
-    kRun[tile](p, a, b, queue);
-  } else {
-    constexpr Run kRun[] = {run_tile<Large, In>, run_tile<Wide, In>, run_tile<Medium, In>,
-                            run_tile<Small, In>};
-    static_assert(std::size(kRun) == kTileCount<In>);
-    kRun[tile](p, a, b, queue);
-  }
+  }(tiles_for<In>());
 }
 
 extern template void run_engine<__half>(int, Problem<float>, const Source&, const Source&,

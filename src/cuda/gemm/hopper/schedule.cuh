@@ -16,6 +16,10 @@ struct Schedule {
   int steps;            ///< stages of k
   int slice_steps;
   unsigned cluster;  ///< 1 or 2 blocks
+  bool joined;       ///< each block has one slice; a tile's are a cluster, which adds them up
+
+  /// Blocks that are launched as a cluster.
+  __host__ __device__ unsigned together() const { return joined ? slices : cluster; }
 
   /// A cluster's tiles, or a slice of them.
   struct Item {
