@@ -150,10 +150,10 @@ __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
     return stages + stage * T::kStageBytes + unsigned(share) * T::kRowsEach * kDepthBytes;
   };
   const auto panel_b = [&](unsigned stage) { return stages + stage * T::kStageBytes + T::kBytesA; };
-  const unsigned lane = unsigned(self.thread) % 32;
+  const int lane = self.thread % 32;
+  const unsigned told = kJoins<T, In> && s.joined ? rank_in_cluster() : unsigned(lane);
   const auto release = [&](unsigned stage) {
-    if (lane < s.cluster)
-      barriers.empty(stage).arrive_at(kJoins<T, In> && s.joined ? rank_in_cluster() : lane);
+    if (lane < int(s.cluster)) barriers.empty(stage).arrive_at(told);
   };
   // Consumers that alternate go through the tiles in step, so that each passes the turn on as often
   // as the other one waits for it.
