@@ -88,6 +88,7 @@ hopper::Shape shape_of(const GemmArgs& args, const Sources& sources, const Devic
   if (size == 2) tiles = hopper::kHalfTiles;
   if (sources.by_registers(args)) tiles = hopper::kRegisterTiles;
   hopper::Shape shape = hopper::shape_of(args, tiles, size, device);
+  shape.joins &= !sources.by_registers(args);
   // Boxes that C ends in are written up to a multiple of 16 bytes.
   shape.plain = shape.boxes && size_of(args.out) == 2 && args.n % 8 == 0 && !needs_finish(args) &&
                 (sources.a.along_k || sources.b.along_k);

@@ -17,7 +17,7 @@ struct TileInfo {
   double step, alone;  ///< microseconds of a stage, all blocks busy, and by itself
   double finish;       ///< of writing a tile's results
   bool plain = false;  ///< see Tile::kPlain
-  constexpr bool joins() const { return alternating && cols <= 144; }  ///< see kJoins
+  constexpr bool joins() const { return rows == 64; }  ///< see Joins
 };
 
 /// By number; figures of an H200.

@@ -663,7 +663,7 @@ __device__ void finish(const Problem<Acc>& p, const Consumer& self, const Schedu
   const std::int64_t row0 =
       (std::int64_t(item.row) * p.schedule.cluster + rank) * T::kRows + share * T::kRowsEach;
   const std::int64_t col0 = std::int64_t(item.col) * T::kCols;
-  const bool joined = kJoins<T, In> && p.schedule.joined;
+  const bool joined = T::kJoins && p.schedule.joined;
   const bool inside = row0 < rows_of<T>(p);
   Share of_tile;
   if (kCuts<In> && item.cut) {

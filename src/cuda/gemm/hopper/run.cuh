@@ -83,6 +83,8 @@ void launch_engine_kernel(const CudaQueue& queue, void (*kernel)(Parameter), uns
 
 template <class T, class In, bool kAAlongK, bool kBAlongK>
 void launch_engine(const Problem<Sum<In>>& p, const CudaQueue& queue) {
+  if constexpr (std::is_same_v<T, Small> && kCuts<In>)
+    if (p.schedule.joined) return launch_engine<Joins<T>, In, kAAlongK, kBAlongK>(p, queue);
   static std::atomic<std::uint64_t> allowed = 0;
   const auto kernel = engine_kernel<T, In, kAAlongK, kBAlongK>;
   allow_shared(kernel, int(T::kShared), queue.device().ordinal, allowed);
@@ -91,8 +93,8 @@ void launch_engine(const Problem<Sum<In>>& p, const CudaQueue& queue) {
   const unsigned blocks = s.joined ? s.items : std::min(s.items, units / s.cluster) * s.cluster;
   launch_engine_kernel(queue, kernel, blocks, kThreads, s.together(), T::kShared, p,
                        !queue.capturing());
-  if constexpr (kCuts<In>) {
-    if (s.items == s.whole || s.joined) return;
+  if constexpr (kCuts<In> && !T::kJoins) {
+    if (s.items == s.whole) return;
     const unsigned sums = (s.items - s.whole) / s.slices * s.cluster * (kFours<T> / 256);
     with_output<T, In>(p, [&]<class Out, bool kFinish>() {
       launch_engine_kernel(queue, add_slices<T, In, Out, kFinish>, sums, 256, 1, 0, p, true);
