@@ -45,7 +45,7 @@ TEST(HopperPlan, CoversTheProduct) {
     for (const bool turns : {false, true}) {
       const hopper::Shape x = half_shape(m, n, k, true, turns);
       int count = 0;
-      hopper::for_each_config(x.tile_count, [&](const hopper::Config& c) {
+      hopper::for_each_config(kHalfTiles, [&](const hopper::Config& c) {
         const hopper::Plan p = plan_of(x, c);
         if (p.rows == 0) return;
         ++count;

@@ -25,7 +25,7 @@ static_assert(std::size(kHalfTiles) == kTileCount<__half> &&
 /// "128x256_cluster2_slices3".
 inline ConfigList<Config> config_list(std::span<const TileInfo> tiles) {
   ConfigList<Config> all;
-  for_each_config(int(tiles.size()), [&](const Config& c) {
+  for_each_config(tiles, [&](const Config& c) {
     const TileInfo& t = tiles[std::size_t(c.tile)];
     std::string name = std::to_string(t.rows) + "x" + std::to_string(t.cols);
     if (c.cluster > 1) name += "_cluster" + std::to_string(c.cluster);

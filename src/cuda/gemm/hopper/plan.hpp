@@ -201,19 +201,21 @@ inline Plan plan_of(Shape x, const Config& c) {
 
 /// f(config) for every one, in the order of their numbers.
 template <class F>
-constexpr void for_each_config(int tiles, F&& f) {
-  for (int tile = 0; tile < tiles; ++tile)
+constexpr void for_each_config(std::span<const TileInfo> tiles, F&& f) {
+  const int count = int(tiles.size());
+  for (int tile = 0; tile < count; ++tile)
     for (const int cluster : {1, 2})
       for (const int slices : {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64})
         f(Config{tile, cluster, slices});
-  for (int tile = 0; tile < tiles; ++tile)
-    for (const Joined& j : kJoined) f(Config{tile, 1, j.slices, true});
+  for (int tile = 0; tile < count; ++tile)
+    if (tiles[std::size_t(tile)].joins())
+      for (const Joined& j : kJoined) f(Config{tile, 1, j.slices, true});
 }
 
 /// The fastest plan by the estimate; with no rows where there is none.
 inline Plan choose(const Shape& x) {
   Plan best;
-  for_each_config(x.tile_count, [&](const Config& c) {
+  for_each_config({x.tiles, std::size_t(x.tile_count)}, [&](const Config& c) {
     const Plan p = plan_of(x, c);
     if (p.microseconds < best.microseconds) best = p;
   });
