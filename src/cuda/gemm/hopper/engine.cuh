@@ -151,7 +151,7 @@ __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
   };
   const auto panel_b = [&](unsigned stage) { return stages + stage * T::kStageBytes + T::kBytesA; };
   const int lane = self.thread % 32;
-  const unsigned told = T::kJoins && s.joined ? rank_in_cluster() : unsigned(lane);
+  const unsigned told = T::kJoins ? rank_in_cluster() : unsigned(lane);
   const auto release = [&](unsigned stage) {
     if (lane < int(s.cluster)) barriers.empty(stage).arrive_at(told);
   };
@@ -277,7 +277,7 @@ __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
     const OldResults<T> old = {stages, barriers, ring, share};
     if (has)
       finish<In, T>(p, self, kSlots == 1 ? item : s[index(round, which)], rank, sums, old);
-    else if (T::kJoins && s.joined)
+    else if (T::kJoins)
       sync_cluster();  // as in finish()
     if constexpr (kReads<T, In>)
       if (has && p.brings_c && index(round, which) < s.whole)
@@ -345,7 +345,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   if (threadIdx.x < kWarpgroup) {
     leave_registers<40>();
     if (threadIdx.x == 0) produce<T, In, kAAlongK, kBAlongK>(p, stages, barriers);
-    if (T::kJoins && p.schedule.joined) sync_cluster();  // as in finish()
+    if (T::kJoins) sync_cluster();  // as in finish()
   } else {
     take_registers<232>();
     const int number = int(threadIdx.x) / kWarpgroup - 1;
@@ -354,7 +354,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     consume<T, In, kAAlongK, kBAlongK>(p, stages, barriers, self);
   }
   // Nobody leaves whose shared memory another block may still read, or tell that a stage is empty.
-  if (T::kJoins && p.schedule.joined)
+  if (T::kJoins)
     meet_cluster();
   else
     sync_cluster();

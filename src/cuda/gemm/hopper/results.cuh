@@ -270,12 +270,12 @@ __device__ void store_sums(unsigned to, const Consumer& self, const Out* sums) {
 /// Which parts of a tile a block writes, 64 rows by 64 columns or what is left of them: all or,
 /// where its blocks are slices that are joined, each some.
 struct Share {
-  unsigned blocks = 1, rank = 0;
+  unsigned blocks, rank;  ///< of a tile that joins
 
   template <class T>
   __device__ bool has(int block, int col) const {
     constexpr int kAcross = (T::kCols + 63) / 64;
-    return blocks == 1 || unsigned(block * kAcross + col / 64) % blocks == rank;
+    return !T::kJoins || unsigned(block * kAcross + col / 64) % blocks == rank;
   }
 };
 
@@ -312,12 +312,7 @@ __device__ void write_boxes(const Problem<Acc>& p, const Consumer& self, const S
         if (j < kWhole || e < kNarrowBoxes * kNarrowCols / 2)
           out[e] = narrow<Out>(p.alpha * d[i][j * kSums + e]);
     }
-    if (self.thread == 0) {  // until none reads this box
-      if (share.blocks == 1)
-        wait_stores_read<kBoxes - 1>();
-      else
-        wait_stores_read<0>();
-    }
+    if (self.thread == 0) wait_stores_read<T::kJoins ? 0 : kBoxes - 1>();  // from this box none
     self.sync();
     if constexpr (sizeof(Out) <= 2) {
       // A lane's share of four 8x8 matrices of 16 bits: 16 rows, 32 bytes of each; turned, 16 rows
@@ -631,22 +626,22 @@ constexpr int kFours = T::kRows* T::kCols / 4;
 template <class T, class Acc>
 __device__ void gather_slices(Sums<T, Acc>& d, unsigned place, const Share& share) {
   constexpr int kFoursAcross = T::kCols / 8, kAtOnce = 8;
+  static_assert(kFoursAcross % kAtOnce == 0);
 #pragma unroll
   for (int i = 0; i < T::kBlocks; ++i)
 #pragma unroll
     for (int j = 0; j < kFoursAcross; j += kAtOnce) {
-      constexpr auto kOf = [](int j) { return std::min(kAtOnce, kFoursAcross - j); };
       if (!share.has<T>(i, j * 8)) continue;
 #pragma unroll 1
       for (unsigned s = 0; s < share.blocks; ++s) {
         Vector<Acc> fours[kAtOnce];
 #pragma unroll
-        for (int u = 0; u < kOf(j); ++u)
+        for (int u = 0; u < kAtOnce; ++u)
           fours[u] = load_shared_of<Vector<Acc>>(
               place + unsigned((i * kFoursAcross + j + u) * kWarpgroup) * unsigned(sizeof(uint4)),
               s);
 #pragma unroll
-        for (int u = 0; u < kOf(j); ++u)
+        for (int u = 0; u < kAtOnce; ++u)
 #pragma unroll
           for (int e = 0; e < 4; ++e) {
             Acc& sum = d[i][(j + u) * 4 + e];
@@ -663,13 +658,13 @@ __device__ void finish(const Problem<Acc>& p, const Consumer& self, const Schedu
   const std::int64_t row0 =
       (std::int64_t(item.row) * p.schedule.cluster + rank) * T::kRows + share * T::kRowsEach;
   const std::int64_t col0 = std::int64_t(item.col) * T::kCols;
-  const bool joined = T::kJoins && p.schedule.joined;
   const bool inside = row0 < rows_of<T>(p);
-  Share of_tile;
+  Share of_tile = {};
   if (kCuts<In> && item.cut) {
     auto* to = reinterpret_cast<Vector<Acc>*>(p.sums) +
                (std::int64_t(item.slice) * p.schedule.cluster + rank) * kFours<T>;
-    if (joined) to = static_cast<Vector<Acc>*>(__cvta_shared_to_generic(before.stages));
+    if constexpr (T::kJoins)
+      to = static_cast<Vector<Acc>*>(__cvta_shared_to_generic(before.stages));
     const int first = share * (kFours<T> / kConsumers) + self.thread;
     const int cols = int(min(cols_of<T>(p) - col0, std::int64_t(T::kCols)));
 #pragma unroll
@@ -681,11 +676,14 @@ __device__ void finish(const Problem<Acc>& p, const Consumer& self, const Schedu
           to[first + (i * (T::kCols / 8) + j) * kWarpgroup] = {
               {d[i][j * 4], d[i][j * 4 + 1], d[i][j * 4 + 2], d[i][j * 4 + 3]}};
     }
-    if (!joined) return;
-    sync_cluster();
-    of_tile = {p.schedule.slices, item.slice % p.schedule.slices};
-    if (inside)
-      gather_slices<T>(d, before.stages + unsigned(first) * unsigned(sizeof(uint4)), of_tile);
+    if constexpr (!T::kJoins) {
+      return;
+    } else {
+      sync_cluster();
+      of_tile = {p.schedule.slices, item.slice % p.schedule.slices};
+      if (inside)
+        gather_slices<T>(d, before.stages + unsigned(first) * unsigned(sizeof(uint4)), of_tile);
+    }
   }
   if (!inside) return;
   if constexpr (kScaled<In>) undo_scaling<T>(p, self, d, row0, col0, item.batch);
