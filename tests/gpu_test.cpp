@@ -194,6 +194,7 @@ TEST_P(Gpu, LargeProductsAreTheSameEachTime) {
                              {DType::f64},
                              {DType::f64, Compute::OzakiFP64},
                              {DType::cf32, Compute::Default, 2048},
+                             {DType::cf32, Compute::Pedantic, 2048},
                              {DType::cf64, Compute::Default, 2048},
                              {DType::bf16},
                              {DType::bf16, Compute::Default, 1536},

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <random>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "device_array.hpp"
@@ -17,12 +19,22 @@ namespace {
 
 constexpr std::int64_t kM = 201, kN = 333, kK = 517;  // rows that only copies align
 
+using Complex = std::complex<float>;
+/// What results are compared as.
+template <class T>
+using Result = std::conditional_t<std::is_same_v<T, Complex>, T, float>;
+
 template <class T>
 std::vector<T> numbers(std::int64_t size, unsigned seed) {
   std::mt19937 random(seed);
   std::uniform_real_distribution<float> number(-1, 1);
   std::vector<T> all(static_cast<std::size_t>(size));
-  for (T& x : all) x = T(number(random));
+  for (T& x : all) {
+    if constexpr (std::is_same_v<T, Complex>)
+      x = {number(random), number(random)};
+    else
+      x = T(number(random));
+  }
   return all;
 }
 
@@ -38,15 +50,16 @@ class Plan : public ::testing::Test {
 
 /// C of a product in the layout, with an operand in the plan.
 template <class T>
-std::vector<float> product(Context& context, Layout layout, Compute compute,
-                           const DeviceArray<T>& A, const DeviceArray<T>& B, GemmPlan* plan) {
+std::vector<Result<T>> product(Context& context, Layout layout, Compute compute,
+                               const DeviceArray<T>& A, const DeviceArray<T>& B, GemmPlan* plan,
+                               Op op_b = Op::NoTrans) {
   DeviceArray<T> C(numbers<T>(kM * kN, 3));
   const bool rows = layout == Layout::RowMajor;
   GemmOptions options;
   options.compute = compute;
   options.plan = plan;
-  gemm(context, layout, Op::NoTrans, Op::NoTrans, kM, kN, kK, 1.f, A.get(), rows ? kK : kM, B.get(),
-       rows ? kN : kK, 0.f, C.get(), rows ? kN : kM, options);
+  gemm(context, layout, Op::NoTrans, op_b, kM, kN, kK, Result<T>(1), A.get(), rows ? kK : kM,
+       B.get(), rows ? kN : kK, Result<T>(0), C.get(), rows ? kN : kM, options);
   context.synchronize();
   const std::vector<T> result = C.fetch();
   return {result.begin(), result.end()};
@@ -67,13 +80,13 @@ void keeps_its_operand(const char* kernel, Compute compute) {
       };
       GemmPlan plan(operand);
       EXPECT_EQ(plan.bytes(), 0u);
-      const std::vector<float> first = call(nullptr);
+      const std::vector<Result<T>> first = call(nullptr);
       EXPECT_EQ(call(&plan), first);
       EXPECT_GT(plan.bytes(), 0u);
       EXPECT_EQ(call(&plan), first);
       // The other operand is read each time, this one is not until it is said to have changed.
       other.set(numbers<T>(operand == GemmPlan::Operand::A ? kK * kN : kM * kK, 7));
-      const std::vector<float> second = call(nullptr);
+      const std::vector<Result<T>> second = call(nullptr);
       EXPECT_NE(second, first);
       EXPECT_EQ(call(&plan), second);
       kept.set(numbers<T>(operand == GemmPlan::Operand::A ? kM * kK : kK * kN, 8));
@@ -85,6 +98,9 @@ void keeps_its_operand(const char* kernel, Compute compute) {
 }
 
 TEST_F(Plan, KeepsPlanesOfBfloat16) { keeps_its_operand<float>("tensor_bf16x6", Compute::BF16x6); }
+TEST_F(Plan, KeepsPlanesOfComplexNumbers) {
+  keeps_its_operand<Complex>("tensor_bf16x6", Compute::BF16x6);
+}
 TEST_F(Plan, KeepsPlanesOfHalf) { keeps_its_operand<float>("tensor_fp16x3", Compute::FP16x3); }
 TEST_F(Plan, KeepsCopies) { keeps_its_operand<bfloat16>("tensor_wgmma", Compute::Default); }
 
@@ -98,6 +114,15 @@ TEST_F(Plan, IsOfOneOperand) {
     for (const DeviceArray<float>* b : {&B, &other, &B})
       EXPECT_EQ(product(context, Layout::RowMajor, compute, A, *b, &plan),
                 product(context, Layout::RowMajor, compute, A, *b, nullptr));
+}
+
+TEST_F(Plan, KeepsConjugatesApart) {
+  Context context("cuda");
+  DeviceArray<Complex> A(numbers<Complex>(kM * kK, 1)), B(numbers<Complex>(kK * kN, 2));
+  GemmPlan plan(GemmPlan::Operand::B);
+  for (const Op op : {Op::NoTrans, Op::ConjNoTrans, Op::NoTrans})
+    EXPECT_EQ(product(context, Layout::RowMajor, Compute::BF16x6, A, B, &plan, op),
+              product(context, Layout::RowMajor, Compute::BF16x6, A, B, nullptr, op));
 }
 
 // NaN in an operand that is kept still leave the product to native arithmetic.

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <functional>
 #include <limits>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "mblas/mblas.hpp"
@@ -152,6 +154,127 @@ TEST_P(Planes, KeepTheBoundAndTheClassOfNativeArithmetic) {
     }
   }
 }
+
+// Complex numbers: every pair of ops, every kind of factor, odd sizes and rows with gaps.
+using Complex = std::complex<float>;
+using Wide = std::complex<double>;
+
+struct ComplexData {
+  const char* name;
+  std::function<void(std::vector<Complex>& A, std::vector<Complex>& B)> change;
+  bool finite = true;  ///< all results
+};
+const ComplexData kComplexData[] = {
+    {"Plain", [](auto&, auto&) {}},
+    {"OneInfinity",
+     [](auto& A, auto&) {
+       A[7] = {1, -kInfinity};
+     },
+     false},
+    {"OneNan",
+     [](auto&, auto& B) {
+       B[11] = {std::nanf(""), 1};
+     },
+     false},
+    {"NearOverflow",
+     [](auto& A, auto& B) {
+       A[8] = {0, 0x1p127f};
+       for (Complex& x : B) x *= 0.1f;
+     }},
+    {"Subnormals",
+     [](auto& A, auto& B) {
+       for (Complex& x : A) x *= 0x1p-140f;
+       for (Complex& x : B) x *= 0x1p100f;
+     }},
+};
+
+class ComplexPlanes : public ::testing::TestWithParam<ComplexData> {};
+
+TEST_P(ComplexPlanes, KeepTheBoundForEveryOpAndFactor) {
+  if (const std::string& reason = find_backend("cuda").unavailable(); !reason.empty())
+    GTEST_SKIP() << reason;
+  if (find_backend("cuda").make_queue({})->device().capability != 90)
+    GTEST_SKIP() << "for compute capability 9.0";
+  constexpr std::int64_t m = 131, n = 75, k = 197, ldc = n + 2;
+  std::mt19937 random(9);
+  std::uniform_real_distribution<float> number(-1, 1);
+  const auto numbers = [&](std::int64_t size) {
+    std::vector<Complex> all(std::size_t(size), Complex{});
+    for (Complex& x : all) x = {number(random), number(random)};
+    return all;
+  };
+  std::vector<Complex> A = numbers((m + 3) * (k + 3)), B = numbers((k + 4) * (n + 4));
+  const std::vector<Complex> old = numbers(m * ldc);
+  GetParam().change(A, B);
+  const auto is_finite = [](Complex x) {
+    return std::isfinite(x.real()) && std::isfinite(x.imag());
+  };
+  const auto transposed = [](Op op) { return op == Op::Trans || op == Op::ConjTrans; };
+  const auto element = [&](const std::vector<Complex>& x, Op op, std::int64_t ld, std::int64_t i,
+                           std::int64_t j) {
+    const Complex e = x[std::size_t(transposed(op) ? j * ld + i : i * ld + j)];
+    return Wide(op == Op::ConjTrans || op == Op::ConjNoTrans ? std::conj(e) : e);
+  };
+  constexpr Op kOps[] = {Op::NoTrans, Op::Trans, Op::ConjTrans, Op::ConjNoTrans};
+  const std::pair<Complex, Complex> kFactors[] = {{{1, 0}, {0, 0}},
+                                                  {{-2, 0}, {0.5f, 0}},
+                                                  {{0.5f, -1}, {0, 0}},
+                                                  {{1, 0}, {0, 2}},
+                                                  {{2, 1}, {1, 0}}};
+  Context planes("cuda"), native("cuda");
+  planes.set_kernel("gemm=tensor_bf16x6:64x128_slices2");
+  native.set_kernel("gemm=simt");
+  for (const Op a : kOps)
+    for (const Op b : kOps) {
+      // One leading dimension is even and one odd: pairs of numbers are aligned or not.
+      const std::int64_t lda = transposed(a) ? m + 3 : k + 2, ldb = transposed(b) ? k + 3 : n + 2;
+      std::vector<Wide> product(std::size_t(m * n));
+      std::vector<double> magnitude(std::size_t(m * n));
+      for (std::int64_t i = 0; i < m; ++i)
+        for (std::int64_t l = 0; l < k; ++l)
+          for (std::int64_t j = 0; j < n; ++j) {
+            const Wide x = element(A, a, lda, i, l), y = element(B, b, ldb, l, j);
+            product[std::size_t(i * n + j)] += x * y;
+            magnitude[std::size_t(i * n + j)] += std::abs(x) * std::abs(y);
+          }
+      for (const auto& [alpha, beta] : kFactors) {
+        const auto run = [&](Context& context, Compute compute) {
+          std::vector<Complex> C = old;
+          gemm(context, Layout::RowMajor, a, b, m, n, k, alpha, A.data(), lda, B.data(), ldb, beta,
+               C.data(), ldc, {.compute = compute});
+          return C;
+        };
+        const std::vector<Complex> C = run(planes, Compute::Default);
+        const std::vector<Complex> other = run(native, Compute::Pedantic);
+        SCOPED_TRACE(::testing::Message() << char(a) << char(b) << " " << alpha << " " << beta);
+        if (std::string(GetParam().name) == "Plain") {
+          EXPECT_NE(C, other);
+        }
+        for (std::int64_t i = 0; i < m; ++i)
+          for (std::int64_t j = 0; j < ldc; ++j) {
+            const auto at = std::size_t(i * ldc + j), of = std::size_t(i * n + j);
+            if (j >= n) {
+              ASSERT_EQ(C[at], old[at]) << i << " " << j;
+              continue;
+            }
+            // Infinite parts times a factor's parts that are 0 are NaN in one kernel or the other.
+            ASSERT_EQ(is_finite(C[at]), is_finite(other[at])) << i << " " << j;
+            if (!is_finite(other[at])) {
+              ASSERT_FALSE(GetParam().finite) << i << " " << j;
+              continue;
+            }
+            const Wide value = Wide(alpha) * product[of] + Wide(beta) * Wide(old[at]);
+            const double all = double(std::abs(alpha)) * magnitude[of] +
+                               double(std::abs(beta)) * double(std::abs(old[at]));
+            const double bound = gemm_bound(DType::cf32, DType::cf32, k, all, std::abs(value));
+            ASSERT_TRUE(std::abs(Wide(C[at]) - value) <= bound) << i << " " << j;
+          }
+      }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Data, ComplexPlanes, ::testing::ValuesIn(kComplexData),
+                         [](const auto& tested) { return std::string(tested.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(Data, Planes, ::testing::ValuesIn(data()),
                          [](const auto& tested) { return std::string(tested.param.name); });

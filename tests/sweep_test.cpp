@@ -46,6 +46,7 @@ void add_rows(std::vector<Row>& rows) {
     if (std::is_same_v<Args, GemmArgs> && kMemory == Memory::Device) {
       for (const Compute compute : {Compute::TF32, Compute::BF16x6, Compute::FP16x3})
         all.push_back({DType::f32, DType::f32, compute});
+      all.push_back({DType::cf32, DType::cf32, Compute::BF16x6});
       all.push_back({DType::f64, DType::f64, Compute::OzakiFP64});
     }
     for (const Kernel<Args>& kernel : backend->kernels<Args>())

@@ -16,6 +16,7 @@ struct KeptOperand {
   int size;                                    ///< bytes of an element
   bool along_k;                                ///< rows run along k
   int device;
+  bool conjugated = false;
   bool operator==(const KeptOperand&) const = default;
 };
 

@@ -26,14 +26,10 @@ struct GemmProblem {
   Tiles tiles;
 };
 
-/// The problem cut into tiles of C of tile_m rows and tile_n columns, its pointer arrays on the
-/// device.
-template <class In, class Out>
-GemmProblem<Accumulator<In>> gemm_problem(const GemmArgs& args, const CudaQueue& queue, int tile_m,
-                                          int tile_n) {
-  using Acc = Accumulator<In>;
-  std::span<std::byte> workspace = queue.workspace;
-  const auto in_bytes = std::int64_t(sizeof(In)), out_bytes = std::int64_t(sizeof(Out));
+/// The problem cut into tiles of C of tile_m rows and tile_n columns, for operands on the device.
+template <class Acc>
+GemmProblem<Acc> gemm_problem(const GemmArgs& args, const DeviceInput& A, const DeviceInput& B,
+                              const DeviceOutput& C, int tile_m, int tile_n) {
   GemmProblem<Acc> p;
   p.m = args.m;
   p.n = args.n;
@@ -46,11 +42,23 @@ GemmProblem<Accumulator<In>> gemm_problem(const GemmArgs& args, const CudaQueue&
   p.read_c = args.beta != Scalar{};
   p.alpha = scalar_as<Acc>(args.k == 0 ? Scalar{} : args.alpha);
   p.beta = scalar_as<Acc>(args.beta);
-  p.A = place(args.A, args.batch, args.A.stride * in_bytes, queue, workspace);
-  p.B = place(args.B, args.batch, args.B.stride * in_bytes, queue, workspace);
-  p.C = place(args.C, args.batch, args.C.stride * out_bytes, queue, workspace);
+  p.A = A;
+  p.B = B;
+  p.C = C;
   p.tiles = {ceil_div(args.m, tile_m), ceil_div(args.n, tile_n), args.batch};
   return p;
+}
+
+/// The same, its pointer arrays copied to the device.
+template <class In, class Out>
+GemmProblem<Accumulator<In>> gemm_problem(const GemmArgs& args, const CudaQueue& queue, int tile_m,
+                                          int tile_n) {
+  std::span<std::byte> workspace = queue.workspace;
+  const auto in_bytes = std::int64_t(sizeof(In)), out_bytes = std::int64_t(sizeof(Out));
+  const DeviceInput A = place(args.A, args.batch, args.A.stride * in_bytes, queue, workspace);
+  const DeviceInput B = place(args.B, args.batch, args.B.stride * in_bytes, queue, workspace);
+  const DeviceOutput C = place(args.C, args.batch, args.C.stride * out_bytes, queue, workspace);
+  return gemm_problem<Accumulator<In>>(args, A, B, C, tile_m, tile_n);
 }
 
 /// c = alpha sum + beta c, rounded once.

@@ -184,13 +184,20 @@ std::size_t simt_where_bytes(const GemmArgs& args, const DeviceInfo& device) {
   return std::size_t(simt::slice_bytes(shape, choice_instead(shape)));
 }
 
-void run_simt_where(const unsigned* where, const GemmProblem<float>& p, const GemmArgs& args,
-                    std::byte* workspace, const CudaQueue& queue) {
+void run_simt_where(const unsigned* where, const DeviceInput& A, const DeviceInput& B,
+                    const DeviceOutput& C, const GemmArgs& args, std::byte* workspace,
+                    const CudaQueue& queue) {
   using namespace simt_file;
   const simt::Shape shape = shape_without_copies(args, queue.device());
-  simt::Problem<float> problem{p};
-  problem.where = where;
-  run_choice<float>(shape, choice_instead(shape), problem, args, workspace, queue);
+  const auto run_as = [&]<class T>(T) {
+    simt::Problem<T> problem{gemm_problem<T>(args, A, B, C, 1, 1)};
+    problem.where = where;
+    run_choice<T>(shape, choice_instead(shape), problem, args, workspace, queue);
+  };
+  if (args.in == DType::f32)
+    run_as(float{});
+  else
+    run_as(Complex<float>{});
 }
 
 Kernel<GemmArgs> simt() {

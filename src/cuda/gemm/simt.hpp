@@ -8,11 +8,12 @@ namespace mblas::cuda::gemm {
 /// Its own estimate of its time.
 double simt_microseconds(const GemmArgs& args, const DeviceInfo& device);
 
-/// Bytes of workspace of run_simt_where(), besides `p`'s.
+/// Bytes of workspace of run_simt_where().
 std::size_t simt_where_bytes(const GemmArgs& args, const DeviceInfo& device);
 
-/// Computes `p`, which is `args` on the device, where the word at `where` is not 0.
-void run_simt_where(const unsigned* where, const GemmProblem<float>& p, const GemmArgs& args,
-                    std::byte* workspace, const CudaQueue& queue);
+/// Computes `args`, whose operands are these, where the word at `where` on the device is not 0.
+void run_simt_where(const unsigned* where, const DeviceInput& A, const DeviceInput& B,
+                    const DeviceOutput& C, const GemmArgs& args, std::byte* workspace,
+                    const CudaQueue& queue);
 
 }  // namespace mblas::cuda::gemm

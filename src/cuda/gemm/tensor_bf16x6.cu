@@ -1,11 +1,11 @@
-// gemm of float through bfloat16 on Hopper's tensor cores: each operand is split into three planes,
-// of whose nine products six are computed (hopper/planes.cuh), 7.5 times as fast as the ordinary
-// cores multiply floats; docs/ACCURACY.md has the errors. Operands that planes do not suit are
-// found when they are split, on the device: the engine then leaves the product to simt's kernels,
-// which are launched in any case and otherwise do nothing.
+// gemm of float, real or complex, through bfloat16 on Hopper's tensor cores: each operand is split
+// into three planes, of whose nine products six are computed (hopper/planes.cuh), 7.5 times as fast
+// as the ordinary cores multiply floats; docs/ACCURACY.md has the errors. Operands that planes do
+// not suit are found when they are split, on the device: the engine then leaves the product to
+// simt's kernels, which are launched in any case and otherwise do nothing.
 //
 // Limit: the engine's with six times the multiply-adds, and the splitting at the speed of memory:
-// 10 bytes for each element of A and B.
+// 10 bytes for each element of A and B; of complex ones 20 for A's and 32 for B's.
 #include "cuda/gemm/hopper/planes_call.cuh"
 #include "cuda/kernels.hpp"
 
@@ -17,25 +17,27 @@ using Product = hopper::PlaneProduct<hopper::Bf16x3, hopper::kBf16x3Tiles, kName
 
 /// Microseconds of a call by the models.
 double estimate(const GemmArgs& args, const DeviceInfo& device) {
-  constexpr double kLaunches = 7, kBytes = 3.3e6;  // of splitting a microsecond
-  constexpr double kPlaneBytes = Product::kPlanes * sizeof(Product::Plane);
+  constexpr double kLaunches = 6, kBytes = 3.3e6;  // of splitting a microsecond
   double sum = 0;
   Product::for_each_block(args, [&](const GemmArgs& part, bool) {
-    const double elements = double(Product::plane_bytes(part)) / kPlaneBytes;
-    sum += kLaunches + elements * (sizeof(float) + kPlaneBytes) / kBytes +
+    sum += kLaunches + double(Product::split_bytes(part)) / kBytes +
            Product::plan_of(part, device).microseconds;
   });
   return sum;
 }
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
-  if (args.in != DType::f32) return "for f32";
+  if (args.in != DType::f32 && args.in != DType::cf32) return "for f32 and cf32";
   if (args.compute != Compute::Default && args.compute != Compute::BF16x6)
     return "computes in bfloat16 planes only";
+  if (args.in == DType::cf32 &&
+      (access_bits(args.A, args.batch, 8) | access_bits(args.B, args.batch, 8)) % 8 != 0)
+    return "reads complex numbers that lie at multiples of their size only";
   if (const char* reason = Product::declines_engine(args, device)) return reason;
   // docs/ACCURACY.md: shorter sums need the bound of BF16x6.
   constexpr std::int64_t kShortest = 16;
-  if (args.compute == Compute::Default && args.k < kShortest) return "for longer sums";
+  if (args.compute == Compute::Default && hopper::by_parts(args).k < kShortest)
+    return "for longer sums";
   if (args.compute == Compute::Default && args.config < 0 &&
       estimate(args, device) > simt_microseconds(args, device))
     return "estimated to be slower than simt";
@@ -46,7 +48,8 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
 
 Kernel<GemmArgs> tensor_bf16x6() {
   using namespace tensor_bf16x6_file;
-  return Product::row("float as three planes of bfloat16 on Hopper's tensor cores", declines);
+  return Product::row(
+      "float, real or complex, as three planes of bfloat16 on Hopper's tensor cores", declines);
 }
 
 }  // namespace mblas::cuda::gemm

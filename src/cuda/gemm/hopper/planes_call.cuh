@@ -7,8 +7,24 @@
 #include "cuda/gemm/repack.cuh"
 #include "cuda/gemm/simt.hpp"
 #include "cuda/kept.hpp"
+#include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm::hopper {
+
+/// A product of complex numbers, with real factors, as one of their parts: see planes.cuh. Others
+/// as they are.
+inline GemmArgs by_parts(const GemmArgs& args) {
+  GemmArgs real = args;
+  if (!is_complex(args.in)) return real;
+  real.in = real.out = DType::f32;
+  real.n *= 2;
+  real.k *= 2;
+  const auto widen = [](auto& x) { x.ld *= 2, x.stride *= 2; };
+  widen(real.A);
+  widen(real.B);
+  widen(real.C);
+  return real;
+}
 
 /// Products of In = Planes<…> by `kTiles`, for the row of that name.
 template <class In, const auto& kTiles, const auto& kName>
@@ -23,16 +39,22 @@ struct PlaneProduct {
   }
 
   static Shape shape_of(const GemmArgs& args, const DeviceInfo& device) {
-    return hopper::shape_of(args, kTiles, sizeof(Plane), device);
+    return hopper::shape_of(by_parts(args), kTiles, sizeof(Plane), device);
   }
   static Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
     return hopper::plan_of(args, shape_of(args, device), configs());
   }
 
-  /// An operand as it is stored, and its planes: matrix by matrix, with aligned rows.
+  /// The planes of an operand: matrix by matrix, with aligned rows. Those of real numbers lie as
+  /// these are stored.
   struct Split {
     std::int64_t rows, cols, count;
     bool along_k;
+    bool complex, conjugated;
+    Parts parts;
+
+    std::int64_t stored_rows() const { return complex && parts != Parts::Along ? rows / 2 : rows; }
+    std::int64_t stored_cols() const { return complex && parts != Parts::Across ? cols / 2 : cols; }
 
     /// Lines along k, each of which is scaled as one.
     std::int64_t lines() const { return count * (along_k ? rows : cols); }
@@ -41,18 +63,36 @@ struct PlaneProduct {
       return ceil_div(count * kPlanes * rows * ld() * std::int64_t(sizeof(Plane)), 256) * 256;
     }
   };
-  static Split split_of(const Input& x, bool along_k, std::int64_t outer, const GemmArgs& args) {
+  static Split split_of(const Input& x, Op op, bool along_k, Parts parts, std::int64_t outer,
+                        const GemmArgs& args) {
     const bool shared = !x.pointers && x.stride == 0;
-    return {along_k ? outer : args.k, along_k ? args.k : outer, shared ? 1 : args.batch, along_k};
+    const std::int64_t k = by_parts(args).k;
+    return {along_k ? outer : k,
+            along_k ? k : outer,
+            shared ? 1 : args.batch,
+            along_k,
+            is_complex(args.in),
+            is_conjugated(op),
+            parts};
   }
   static Split split_of_a(const GemmArgs& args) {
-    return split_of(args.A, !is_transposed(args.transA), args.m, args);
+    const bool along_k = !is_transposed(args.transA);
+    return split_of(args.A, args.transA, along_k, along_k ? Parts::Along : Parts::Across, args.m,
+                    args);
   }
   static Split split_of_b(const GemmArgs& args) {
-    return split_of(args.B, is_transposed(args.transB), args.n, args);
+    return split_of(args.B, args.transB, is_transposed(args.transB), Parts::Twice, by_parts(args).n,
+                    args);
   }
   static std::int64_t plane_bytes(const GemmArgs& args) {
     return split_of_a(args).bytes() + split_of_b(args).bytes();
+  }
+  /// What splitting reads and writes.
+  static std::int64_t split_bytes(const GemmArgs& args) {
+    const auto stored = [&](const Split& s) {
+      return s.count * s.stored_rows() * s.stored_cols() * size_of(args.in);
+    };
+    return plane_bytes(args) + stored(split_of_a(args)) + stored(split_of_b(args));
   }
 
   /// How much of a call is in planes at a time: all of it, or so many matrices, or a part of one.
@@ -110,13 +150,32 @@ struct PlaneProduct {
     // Of the engine's slices and of simt's, which come after them.
     p.end = p.sums + std::max(std::int64_t(plan_of(part, device).sum_bytes),
                               std::int64_t(simt_where_bytes(part, device)));
+    p.end = ceil_div(p.end, 256) * 256;
     return p;
+  }
+
+  /// Factors that are not real are left to finish().
+  static bool finishes(const GemmArgs& args) { return args.alpha.im != 0 || args.beta.im != 0; }
+  /// What it is given: the product alone, in `sums` or, where C is not read, in C.
+  static GemmArgs without_factors(const GemmArgs& args, std::byte* sums) {
+    GemmArgs product = args;
+    product.alpha = {1, 0};
+    product.beta = {};
+    if (args.beta != Scalar{}) product.C = {sums, args.n, args.m * args.n};
+    return product;
   }
 
   static std::size_t workspace_bytes(const GemmArgs& args, const DeviceInfo& device) {
     std::int64_t most = 0;
     for_each_block(args, [&](const GemmArgs& part, bool) {
-      most = std::max(most, places_of(part, device).end);
+      std::int64_t bytes = 0;
+      if (finishes(part)) {
+        bytes = places_of(without_factors(part, nullptr), device).end;
+        if (part.beta != Scalar{}) bytes += part.batch * part.m * part.n * size_of(part.out);
+      } else {
+        bytes = places_of(part, device).end;
+      }
+      most = std::max(most, bytes);
     });
     return std::size_t(most);
   }
@@ -129,16 +188,16 @@ struct PlaneProduct {
   };
   static SplitOperand<Plane> split_operand(const Split& s, const DeviceInput& from, const Input& x,
                                            std::int64_t batch, const PlaneMemory& to) {
-    const bool pairs = access_bits(x, batch, sizeof(float)) % 8 == 0;
-    return {from,    s.rows,    s.cols, x.ld,
-            s.count, s.along_k, pairs,  reinterpret_cast<Plane*>(to.planes),
-            s.ld(),  to.most};
+    const bool pairs = access_bits(x, batch, sizeof(float)) % (s.complex ? 16 : 8) == 0;
+    return {from,   s.stored_rows(), s.stored_cols(), s.count,
+            x.ld,   s.along_k,       pairs,           reinterpret_cast<Plane*>(to.planes),
+            s.ld(), to.most,         s.parts,         s.conjugated};
   }
   static Source source_of(const Split& s, const std::byte* planes) {
     return {planes, s.rows, s.cols, s.ld(), s.rows * s.ld(), s.count * kPlanes, s.along_k};
   }
 
-  static void launch_split(const SplitProblem<Plane>& split, const CudaQueue& queue) {
+  static void launch_split(const SplitProblem<Plane>& split, bool complex, const CudaQueue& queue) {
     const int blocks = split_blocks(queue.device());
     if constexpr (kScaled<In>) {
       const DeviceGuard guard(queue.device().ordinal);
@@ -153,7 +212,9 @@ struct PlaneProduct {
       clear(split.b);
       launch(queue, find_most_kernel<Plane>, blocks, dim3(kSplitThreads), split);
     }
-    launch(queue, split_kernel<In>, blocks, dim3(kSplitThreads), split);
+    if constexpr (!kScaled<In>)
+      if (complex) return launch(queue, split_kernel<In, true>, blocks, dim3(kSplitThreads), split);
+    launch(queue, split_kernel<In, false>, blocks, dim3(kSplitThreads), split);
   }
 
   /// The planes of A or B in the call's plan, filled; elsewhere nullptr.
@@ -162,8 +223,8 @@ struct PlaneProduct {
     if (x.pointers) return {};
     const KeptPlace place =
         kept_place(args, is_b,
-                   {kName, x.data, s.rows, s.cols, x.ld, x.stride, s.count, sizeof(float),
-                    s.along_k, queue.device().ordinal},
+                   {kName, x.data, s.rows, s.cols, x.ld, x.stride, s.count, size_of(args.in),
+                    s.along_k, queue.device().ordinal, s.conjugated},
                    std::size_t(s.bytes() + most_bytes(s) + range_bytes(queue.device())), queue);
     if (!place.at) return {};
     const PlaneMemory memory = {place.at, reinterpret_cast<unsigned*>(place.at + s.bytes()),
@@ -172,7 +233,7 @@ struct PlaneProduct {
       SplitProblem<Plane> split = {{}, {}, memory.ranges};
       split.a.cols = split.b.cols = 1;
       (is_b ? split.b : split.a) = split_operand(s, from, x, args.batch, memory);
-      launch_split(split, queue);
+      launch_split(split, s.complex, queue);
       set_filled(args);
     }
     return memory;
@@ -181,25 +242,26 @@ struct PlaneProduct {
   /// `whole`: the part is all of the call. `a_stays`: the part before has left A in planes.
   static void run_block(const GemmArgs& part, bool whole, bool a_stays, const CudaQueue& queue) {
     const DeviceInfo& device = queue.device();
+    const GemmArgs real = by_parts(part);
     const Places places = places_of(part, device);
     const Split split_a = split_of_a(part), split_b = split_of_b(part);
     std::byte* const base = queue.workspace.data();
     Problem<float> p;
-    static_cast<GemmProblem<float>&>(p) = gemm_problem<float, float>(part, queue, 1, 1);
+    static_cast<GemmProblem<float>&>(p) = gemm_problem<float, float>(real, queue, 1, 1);
     auto* const ranges_a = reinterpret_cast<Ranges*>(base + places.ranges);
     auto* const ranges = a_stays ? reinterpret_cast<Ranges*>(base + places.ranges_b) : ranges_a;
     PlaneMemory a = {base + places.a, reinterpret_cast<unsigned*>(base + places.most_a), ranges};
     PlaneMemory b = {base + places.b, reinterpret_cast<unsigned*>(base + places.most_b), ranges};
-    SplitProblem<Plane> split = {split_operand(split_a, p.A, part.A, part.batch, a),
-                                 split_operand(split_b, p.B, part.B, part.batch, b), ranges};
+    SplitProblem<Plane> split = {split_operand(split_a, p.A, real.A, part.batch, a),
+                                 split_operand(split_b, p.B, real.B, part.batch, b), ranges};
     p.kept_ranges = nullptr;
     if (a_stays) {
       split.a.count = 0;
       p.kept_ranges = ranges_a;  // with those of the first part's B: more is left to simt then
     }
     if (whole && part.k > 0) {
-      const PlaneMemory keep = part.keeps_b ? kept(part, true, split_b, part.B, p.B, queue)
-                                            : kept(part, false, split_a, part.A, p.A, queue);
+      const PlaneMemory keep = part.keeps_b ? kept(part, true, split_b, real.B, p.B, queue)
+                                            : kept(part, false, split_a, real.A, p.A, queue);
       if (keep.planes) {
         (part.keeps_b ? b : a) = keep;
         (part.keeps_b ? split.b : split.a).count = 0;
@@ -213,12 +275,12 @@ struct PlaneProduct {
     p.left = reinterpret_cast<unsigned*>(base + places.left);
     p.shared_a = split_a.count == 1;
     p.shared_b = split_b.count == 1;
-    launch_split(split, queue);
+    launch_split(split, split_a.complex, queue);
     const Plan plan = plan_of(part, device);
-    set_results<float>(p, part);
+    set_results<float>(p, real);
     set_schedule(p, plan, shape_of(part, device), base + places.sums);
     run_engine<In>(plan.tile, p, source_of(split_a, a.planes), source_of(split_b, b.planes), queue);
-    run_simt_where(p.left, p, part, base + places.sums, queue);
+    run_simt_where(p.left, p.A, p.B, p.C, part, base + places.sums, queue);
   }
 
   static void run(const GemmArgs& args, Queue& base) {
@@ -226,7 +288,23 @@ struct PlaneProduct {
     for_each_block(args, [&](const GemmArgs& part, bool a_stays) {
       const bool whole =
           part.m == args.m && part.n == args.n && part.k == args.k && part.batch == args.batch;
-      run_block(part, whole, a_stays, queue);
+      if (!finishes(part)) return run_block(part, whole, a_stays, queue);
+      GemmArgs product = without_factors(part, nullptr);
+      product =
+          without_factors(part, queue.workspace.data() + places_of(product, queue.device()).end);
+      run_block(product, whole, a_stays, queue);
+      const Output& S = product.C;
+      gemm::finish({part.in,
+                    part.out,
+                    part.m,
+                    part.n,
+                    part.k == 0 ? Scalar{} : part.alpha,
+                    part.beta,
+                    {},
+                    {S.data, S.ld, S.stride, S.pointers},
+                    part.C,
+                    part.batch},
+                   base);
     });
   }
 
