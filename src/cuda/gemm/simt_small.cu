@@ -1,14 +1,8 @@
-// The tiles of `simt` for products that have too few of the wide ones, or are narrow: four warps.
+// The tiles of `simt` for products that have few of the wide ones, or are narrow: four warps.
 #include "cuda/gemm/simt_run.cuh"
 
 namespace mblas::cuda::simt {
 
-void run_tile_128x128(const Problem<float>& p, Copy a, Copy b, const CudaQueue& queue) {
-  run_tiles<Tile<128, 128, 16, 64, 64, 4, 3, 2>>(p, a, b, queue);
-}
-void run_tile_64x128(const Problem<float>& p, Copy a, Copy b, const CudaQueue& queue) {
-  run_tiles<Tile<64, 128, 16, 32, 64, 4, 3, 3>>(p, a, b, queue);
-}
 void run_tile_64x64(const Problem<float>& p, Copy a, Copy b, const CudaQueue& queue) {
   run_tiles<Tile<64, 64, 16, 32, 32, 4, 4, 4>>(p, a, b, queue);
 }

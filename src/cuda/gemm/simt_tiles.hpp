@@ -73,6 +73,13 @@ inline double slice_bytes(const Shape& x, const Choice& c) {
   return double(tiles_of(x, t) - c.whole) * c.slices * t.m * t.n * x.element_bytes;
 }
 
+/// Blocks that a multiprocessor has at most, of `count` clusters. Of those that have one for each
+/// block, an H200 holds so many: none leaves its part of the device.
+inline double blocks_each(double count, int blocks, int processors) {
+  const double alone = (blocks == 2 ? 66 : blocks == 4 ? 30 : 15) * processors / 132.0;
+  return count <= alone ? 1 : std::max(std::ceil(count * blocks / processors), 2.0);
+}
+
 inline double cycles_of(const Shape& x, const Choice& c) {
   const TileInfo& t = x.tiles[std::size_t(c.tile)];
   const auto block = [&](int slices) {
@@ -85,12 +92,14 @@ inline double cycles_of(const Shape& x, const Choice& c) {
   };
 
   // Blocks of one multiprocessor: rounds that fill it, and the rest.
-  const double each = std::ceil(double(tiles_of(x, t) - c.whole) * c.slices / x.processors);
+  const double cut = double(tiles_of(x, t) - c.whole);
+  const double each = c.cluster ? blocks_each(cut, c.slices, x.processors)
+                                : std::ceil(cut * c.slices / x.processors);
   const double rounds = std::floor(each / t.blocks), rest = each - rounds * t.blocks;
   double cycles = rounds * t.blocks + (rest > 0 ? std::max(rest, t.alone) : 0);
   cycles *= block(c.slices);
   if (c.slices > 1 && c.cluster)
-    cycles = (each > 1 ? 1.08 : 1) * cycles + 2700 + 750 * c.slices;
+    cycles = (each > 1 ? 1.18 : 1) * cycles + 2700 + 750 * c.slices;
   else if (c.slices > 1)
     cycles += 6600 + 170 * c.slices + slice_bytes(x, c) * (c.slices + 1) / c.slices / 2240;
   if (c.repack)
