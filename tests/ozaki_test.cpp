@@ -115,20 +115,12 @@ const std::vector<Data>& data() {
   return all;
 }
 
-std::string unable() {
-  if (const std::string& reason = find_backend("cuda").unavailable(); !reason.empty())
-    return reason;
-  if (find_backend("cuda").make_queue({})->device().capability != 90)
-    return "for compute capability 9.0";
-  return "";
-}
-
 int class_of(double x) { return std::isnan(x) ? 2 : std::isinf(x) ? (x > 0 ? 1 : -1) : 0; }
 
 class Ozaki : public ::testing::TestWithParam<Data> {};
 
 TEST_P(Ozaki, IsWithinItsBoundAndLeavesTheRestToNativeArithmetic) {
-  if (const std::string reason = unable(); !reason.empty()) GTEST_SKIP() << reason;
+  if (const std::string reason = no_hopper(); !reason.empty()) GTEST_SKIP() << reason;
   Operands x(GetParam().m, GetParam().n, GetParam().k);
   GetParam().change(x);
   const auto product = [&](const char* kernel, Compute compute, double beta) {
@@ -184,7 +176,7 @@ TEST_P(Ozaki, IsWithinItsBoundAndLeavesTheRestToNativeArithmetic) {
 
 // No more moduli than the call's tolerance needs, and no fewer.
 TEST(OzakiTolerance, IsKeptAndMadeUseOf) {
-  if (const std::string reason = unable(); !reason.empty()) GTEST_SKIP() << reason;
+  if (const std::string reason = no_hopper(); !reason.empty()) GTEST_SKIP() << reason;
   Operands x(70, 90, 700);
   Context context("cuda");
   context.set_kernel("gemm=tensor_ozaki");
@@ -230,7 +222,7 @@ TEST(OzakiTolerance, IsKeptAndMadeUseOf) {
 // Products of about 1 from rows and columns of much larger norms: what is off by more than any
 // componentwise bound allows.
 TEST(OzakiVerification, KnowsTheBound) {
-  if (const std::string reason = unable(); !reason.empty()) GTEST_SKIP() << reason;
+  if (const std::string reason = no_hopper(); !reason.empty()) GTEST_SKIP() << reason;
   constexpr std::int64_t kM = 40, kN = 50, kK = 300;
   for (const Op op_a : {Op::NoTrans, Op::Trans})
     for (const Op op_b : {Op::NoTrans, Op::Trans}) {
@@ -257,7 +249,7 @@ TEST(OzakiVerification, KnowsTheBound) {
 // So long and wide that the residues of B do not fit the workspace at once, and the blocks of C's
 // columns, for which A's are kept, differ in size.
 TEST(OzakiBlocks, ShareTheRowsOfA) {
-  if (const std::string reason = unable(); !reason.empty()) GTEST_SKIP() << reason;
+  if (const std::string reason = no_hopper(); !reason.empty()) GTEST_SKIP() << reason;
   constexpr std::int64_t kM = 40, kN = 5000, kK = 32768;
   const std::unique_ptr<Queue> queue = find_backend("cuda").make_queue({});
   const auto on_device = [&](const std::vector<double>& x) {

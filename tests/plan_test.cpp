@@ -41,10 +41,7 @@ std::vector<T> numbers(std::int64_t size, unsigned seed) {
 class Plan : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (const std::string& reason = find_backend("cuda").unavailable(); !reason.empty())
-      GTEST_SKIP() << reason;
-    if (find_backend("cuda").make_queue({})->device().capability != 90)
-      GTEST_SKIP() << "for compute capability 9.0";
+    if (const std::string reason = no_hopper(); !reason.empty()) GTEST_SKIP() << reason;
   }
 };
 

@@ -110,10 +110,7 @@ double largest(const Operands& x, std::int64_t i, std::int64_t j) {
 class Planes : public ::testing::TestWithParam<Data> {};
 
 TEST_P(Planes, KeepTheBoundAndTheClassOfNativeArithmetic) {
-  if (const std::string& reason = find_backend("cuda").unavailable(); !reason.empty())
-    GTEST_SKIP() << reason;
-  if (find_backend("cuda").make_queue({})->device().capability != 90)
-    GTEST_SKIP() << "for compute capability 9.0";
+  if (const std::string reason = no_hopper(); !reason.empty()) GTEST_SKIP() << reason;
   Operands x;
   GetParam().change(x);
   const auto product = [&](const char* kernel, Compute compute, float beta) {
@@ -191,10 +188,7 @@ const ComplexData kComplexData[] = {
 class ComplexPlanes : public ::testing::TestWithParam<ComplexData> {};
 
 TEST_P(ComplexPlanes, KeepTheBoundForEveryOpAndFactor) {
-  if (const std::string& reason = find_backend("cuda").unavailable(); !reason.empty())
-    GTEST_SKIP() << reason;
-  if (find_backend("cuda").make_queue({})->device().capability != 90)
-    GTEST_SKIP() << "for compute capability 9.0";
+  if (const std::string reason = no_hopper(); !reason.empty()) GTEST_SKIP() << reason;
   constexpr std::int64_t m = 131, n = 75, k = 197, ldc = n + 2;
   std::mt19937 random(9);
   std::uniform_real_distribution<float> number(-1, 1);

@@ -41,6 +41,12 @@ void expect_error(const cases::Problem& problem, Context& context, Queue* queue,
   EXPECT_EQ(unchanged(problem, run.operands()), "");
 }
 
+std::string no_hopper() {
+  const Backend& cuda = find_backend("cuda");
+  if (const std::string& reason = cuda.unavailable(); !reason.empty()) return reason;
+  return cuda.make_queue({})->device().capability == 90 ? "" : "for compute capability 9.0";
+}
+
 std::string test_name(std::string text) {
   for (char& c : text)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';

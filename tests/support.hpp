@@ -47,6 +47,9 @@ void expect_throws(Status status, std::initializer_list<std::string_view> words,
   }
 }
 
+/// Why kernels of compute capability 9.0 cannot run here; empty: they can.
+std::string no_hopper();
+
 /// `text` with what a test's name may not hold replaced.
 std::string test_name(std::string text);
 

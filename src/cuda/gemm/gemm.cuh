@@ -72,6 +72,16 @@ inline const char* declines_emulation(const GemmArgs& args, const DeviceInfo&) {
   return is_native(args.compute) ? nullptr : "computes in native arithmetic only";
 }
 
+/// For kernels that read elements whole: complex numbers may lie at multiples of half their size.
+inline const char* declines_halfway(const GemmArgs& args) {
+  if (!is_complex(args.in)) return nullptr;
+  const int size = size_of(args.in);
+  const auto bits = access_bits(args.A, args.batch, size) | access_bits(args.B, args.batch, size);
+  return bits % std::uintptr_t(size) == 0
+             ? nullptr
+             : "reads complex numbers that lie at multiples of their size only";
+}
+
 inline std::size_t gemm_pointer_bytes(const GemmArgs& args, const DeviceInfo&) {
   return placed_bytes(args.A, args.batch) + placed_bytes(args.B, args.batch) +
          placed_bytes(args.C, args.batch);

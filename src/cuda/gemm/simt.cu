@@ -104,9 +104,7 @@ simt::Choice choice(const GemmArgs& args, const simt::Shape& shape) {
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (args.in != DType::f32 && args.in != DType::cf32) return "for f32 and cf32";
-  if (args.in == DType::cf32 &&
-      (access_bits(args.A, args.batch, 8) | access_bits(args.B, args.batch, 8)) % 8 != 0)
-    return "copies complex numbers that lie at multiples of their size only";
+  if (const char* reason = declines_halfway(args)) return reason;
   if (args.config >= 0 && choice(args, shape_of(args, device)).slices == 0)
     return "the configuration's tile, slices or copies are not for this call";
   return declines_emulation(args, device);

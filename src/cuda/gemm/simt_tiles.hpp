@@ -10,6 +10,8 @@
 #include <span>
 #include <tuple>
 
+#include "cuda/gemm/clusters.hpp"
+
 namespace mblas::cuda::simt {
 
 struct TileInfo {
@@ -73,11 +75,10 @@ inline double slice_bytes(const Shape& x, const Choice& c) {
   return double(tiles_of(x, t) - c.whole) * c.slices * t.m * t.n * x.element_bytes;
 }
 
-/// Blocks that a multiprocessor has at most, of `count` clusters. Of those that have one for each
-/// block, an H200 holds so many: none leaves its part of the device.
+/// Blocks that a multiprocessor has at most, of `count` clusters.
 inline double blocks_each(double count, int blocks, int processors) {
-  const double alone = (blocks == 2 ? 66 : blocks == 4 ? 30 : 15) * processors / 132.0;
-  return count <= alone ? 1 : std::max(std::ceil(count * blocks / processors), 2.0);
+  if (count <= gemm::clusters_at_once(blocks, processors)) return 1;
+  return std::max(std::ceil(count * blocks / processors), 2.0);
 }
 
 inline double cycles_of(const Shape& x, const Choice& c) {

@@ -30,9 +30,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (args.in != DType::f32 && args.in != DType::cf32) return "for f32 and cf32";
   if (args.compute != Compute::Default && args.compute != Compute::BF16x6)
     return "computes in bfloat16 planes only";
-  if (args.in == DType::cf32 &&
-      (access_bits(args.A, args.batch, 8) | access_bits(args.B, args.batch, 8)) % 8 != 0)
-    return "reads complex numbers that lie at multiples of their size only";
+  if (const char* reason = declines_halfway(args)) return reason;
   if (const char* reason = Product::declines_engine(args, device)) return reason;
   // docs/ACCURACY.md: shorter sums need the bound of BF16x6.
   constexpr std::int64_t kShortest = 16;

@@ -191,9 +191,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
       return "k is too short or C too large for the configuration's parts";
   }
   if (device.shared_memory < most_shared()) return "needs more shared memory";
-  if (args.in == DType::cf64 &&
-      (access_bits(args.A, args.batch, 16) | access_bits(args.B, args.batch, 16)) % 16 != 0)
-    return "copies complex numbers that lie at multiples of their size only";
+  if (const char* reason = declines_halfway(args)) return reason;
   return declines_emulation(args, device);
 }
 

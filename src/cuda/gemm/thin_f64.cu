@@ -213,9 +213,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
     return "for m or n of at most 16, or 8 complex ones";
   if (std::max(args.m, args.n) < kLeastLong || args.k < kLeastLong)
     return "for k and the other one of m and n of at least 128";
-  if (args.in == DType::cf64 &&
-      (access_bits(args.A, args.batch, 16) | access_bits(args.B, args.batch, 16)) % 16 != 0)
-    return "reads complex numbers that lie at multiples of their size only";
+  if (const char* reason = declines_halfway(args)) return reason;
   return declines_emulation(args, device);
 }
 

@@ -9,6 +9,8 @@
 #include <span>
 #include <utility>
 
+#include "cuda/gemm/clusters.hpp"
+
 namespace mblas::cuda::gemm::hopper {
 
 struct TileInfo {
@@ -119,13 +121,13 @@ struct Cost {
 };
 
 constexpr int kHeight = 2048;  // rows of C that are gone through together, for the L2 cache
-/// Slices that can be joined, and how many such clusters at most: those of three and more that fit
-/// on an H200, a block on each multiprocessor, as none leaves its part of the device; of two those
-/// that leave a part of it free, as else tiles that are not cut take less time than estimated.
-struct Joined {
-  int slices, clusters;
-};
-inline constexpr Joined kJoined[] = {{2, 56}, {3, 39}, {4, 30}, {6, 17}};
+/// How many slices can be joined.
+inline constexpr int kJoined[] = {2, 3, 4, 6};
+/// Of how many tiles at most: each block of their clusters has a multiprocessor, and of two slices
+/// a part of the device is free, as else tiles that are not cut take less time than estimated.
+constexpr double most_joined(int slices, int processors) {
+  return clusters_at_once(slices, processors) * (slices == 2 ? 0.85 : 1);
+}
 
 /// With no rows where the configuration is not for the shape.
 inline Plan plan_of(Shape x, const Config& c) {
@@ -155,8 +157,7 @@ inline Plan plan_of(Shape x, const Config& c) {
       double(p.items(x.batch)) >= double(std::numeric_limits<int>::max()) / 2)
     return {};
   if (p.joined) {
-    const Joined* const j = std::ranges::find(kJoined, c.slices, &Joined::slices);
-    if (!x.joins || !t.joins() || all > std::int64_t(j->clusters) * x.processors / 132) return {};
+    if (!x.joins || !t.joins() || double(all) > most_joined(c.slices, x.processors)) return {};
   }
 
   // The blocks of a cluster share what they fetch of B.
@@ -209,7 +210,7 @@ constexpr void for_each_config(std::span<const TileInfo> tiles, F&& f) {
         f(Config{tile, cluster, slices});
   for (int tile = 0; tile < count; ++tile)
     if (tiles[std::size_t(tile)].joins())
-      for (const Joined& j : kJoined) f(Config{tile, 1, j.slices, true});
+      for (const int slices : kJoined) f(Config{tile, 1, slices, true});
 }
 
 /// The fastest plan by the estimate; with no rows where there is none.

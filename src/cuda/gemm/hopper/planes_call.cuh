@@ -156,12 +156,13 @@ struct PlaneProduct {
 
   /// Factors that are not real are left to finish().
   static bool finishes(const GemmArgs& args) { return args.alpha.im != 0 || args.beta.im != 0; }
-  /// What it is given: the product alone, in `sums` or, where C is not read, in C.
-  static GemmArgs without_factors(const GemmArgs& args, std::byte* sums) {
+  /// What it is given: the product alone, in C or, where that is read, in memory that is yet to be
+  /// found.
+  static GemmArgs without_factors(const GemmArgs& args) {
     GemmArgs product = args;
     product.alpha = {1, 0};
     product.beta = {};
-    if (args.beta != Scalar{}) product.C = {sums, args.n, args.m * args.n};
+    if (args.beta != Scalar{}) product.C = {nullptr, args.n, args.m * args.n};
     return product;
   }
 
@@ -170,7 +171,7 @@ struct PlaneProduct {
     for_each_block(args, [&](const GemmArgs& part, bool) {
       std::int64_t bytes = 0;
       if (finishes(part)) {
-        bytes = places_of(without_factors(part, nullptr), device).end;
+        bytes = places_of(without_factors(part), device).end;
         if (part.beta != Scalar{}) bytes += part.batch * part.m * part.n * size_of(part.out);
       } else {
         bytes = places_of(part, device).end;
@@ -289,9 +290,9 @@ struct PlaneProduct {
       const bool whole =
           part.m == args.m && part.n == args.n && part.k == args.k && part.batch == args.batch;
       if (!finishes(part)) return run_block(part, whole, a_stays, queue);
-      GemmArgs product = without_factors(part, nullptr);
-      product =
-          without_factors(part, queue.workspace.data() + places_of(product, queue.device()).end);
+      GemmArgs product = without_factors(part);
+      if (part.beta != Scalar{})
+        product.C.data = queue.workspace.data() + places_of(product, queue.device()).end;
       run_block(product, whole, a_stays, queue);
       const Output& S = product.C;
       gemm::finish({part.in,
