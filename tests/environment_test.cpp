@@ -137,13 +137,17 @@ TEST(Environment, Arch) {
          {"generic", "gemm: ok", "geam: ok", "transpose: ok", "gf256: ok"});
   expect({"gemm"}, {{"MBLAS_ARCH", "sse9"}}, {"UnknownName", "sse9", "generic"});
 #ifdef __x86_64__
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni");
   const struct {
     const char *name, *title;
     bool here;
-  } sets[] = {{"avx2", "AVX2", __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")},
-              {"avx512", "AVX-512",
-               __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")}};
+  } sets[] = {
+      {"avx2", "AVX2", __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")},
+      {"avx512", "AVX-512", avx512},
+      {"avx512_vnni", "AVX-512 with VNNI", vnni},
+      {"avx512_bf16", "AVX-512 with VNNI and BF16", vnni && __builtin_cpu_supports("avx512bf16")}};
   for (const auto& set : sets) {
     if (set.here)
       expect({"describe", "gemm"}, {{"MBLAS_ARCH", set.name}, {"MBLAS_BACKEND", "openmp"}},

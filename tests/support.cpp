@@ -42,7 +42,7 @@ void expect_error(const cases::Problem& problem, Context& context, Queue* queue,
 }
 
 std::string no_hopper() {
-  const Backend& cuda = find_backend("cuda");
+  Backend& cuda = find_backend("cuda");
   if (const std::string& reason = cuda.unavailable(); !reason.empty()) return reason;
   return cuda.make_queue({})->device().capability == 90 ? "" : "for compute capability 9.0";
 }

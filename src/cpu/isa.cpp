@@ -25,6 +25,7 @@ bool has_avx512() {
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
          __builtin_cpu_supports("fma") && has_f16c();
 }
+bool has_vnni() { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }
 #endif
 
 #define MBLAS_ISA_ROW(name, isa, title, supported, affine, ...)                           \
@@ -39,9 +40,15 @@ const CpuIsa kIsas[] = {
 #if defined(MBLAS_HAVE_AMX) && defined(MBLAS_HAVE_ISA_AVX512)
     MBLAS_ISA_ROW(
         "amx", avx512, "AVX-512 and AMX", [] { return has_avx512() && amx_permitted(); },
-        avx512::gf256_affine_columns, amx::gemm_kernels),
+        avx512::gf256_affine_columns, dot::gemm_kernels, amx::gemm_kernels),
 #endif
 #ifdef MBLAS_HAVE_ISA_AVX512
+    MBLAS_ISA_ROW(
+        "avx512_bf16", avx512, "AVX-512 with VNNI and BF16",
+        [] { return has_vnni() && __builtin_cpu_supports("avx512bf16"); },
+        avx512::gf256_affine_columns, dot::gemm_kernels),
+    MBLAS_ISA_ROW("avx512_vnni", avx512, "AVX-512 with VNNI", has_vnni,
+                  avx512::gf256_affine_columns, std::span(dot::gemm_kernels).first(1)),
     MBLAS_ISA_ROW("avx512", avx512, "AVX-512", has_avx512, avx512::gf256_affine_columns),
 #endif
 #ifdef MBLAS_HAVE_ISA_AVX2

@@ -13,7 +13,7 @@
 #include <span>
 #include <string_view>
 
-#include "cpu/gemm/amx.hpp"
+#include "cpu/gemm/dot.hpp"
 #include "mblas/backend.hpp"
 #include "mblas/types.hpp"
 
@@ -195,7 +195,8 @@ struct CpuIsa {
   const TransposePanelKernel* transpose_panel;
   void (*gf256_table)(const Gf256Columns&);
   void (*gf256_affine)(const Gf256Columns&);  ///< null: there is none; else where has_gfni()
-  std::span<const AmxKernel> amx = {};        ///< products on AMX tiles; empty: none
+  std::span<const DotKernel> dot = {};        ///< products by dot products of vectors; empty: none
+  std::span<const DotKernel> amx = {};        ///< products on AMX tiles; empty: none
 };
 
 #define MBLAS_DECLARE_ISA(isa)                           \

@@ -3,7 +3,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "cpu/gemm/amx.hpp"
+#include "cpu/gemm/dot.hpp"
 
 namespace mblas::cpu {
 namespace {

@@ -1,4 +1,4 @@
-// Packing for AMX tiles, and the product of packed panels.
+// The product of packed panels on AMX tiles.
 //
 // Limited by the tile multiplier, one product of 16x16x64 bytes every 16 cycles, while a tile takes
 // 10 cycles to load from the first-level cache and 22 from the second. So: 2x2 tiles of sums take
@@ -11,19 +11,14 @@
 // as soon as their operands are there where another thread of the core uses the multiplier too, or
 // the depth is 512, and as fast elsewhere.
 // Finished sums go through a buffer and are scaled, converted and written while the next products
-// are under way, a few rows a step; storing them costs 14% at a depth of 256. half and float are
-// split into planes: x = x1 + x2 (+ x3), exactly, each a bfloat16. Their tiles are used several
-// times once loaded, so that more planes need fewer loads a product.
+// are under way, a few rows a step; storing them costs 14% at a depth of 256. Tiles of planes are
+// used several times once loaded, so that more planes need fewer loads a product.
 //
 // The instruction adds the 32 products of a step in two chains of fused operations, then the two
 // to each other and to the sum: at most 17 roundings for the first and one for each further step
 // on the way of a product. Planes are added smallest first. Subnormal numbers count as zero and
-// become zero: amx.cpp keeps operands away that would make some.
-#include <immintrin.h>
-
-#include "cpu/gemm/amx.hpp"
-
-#define MBLAS_INLINE inline __attribute__((always_inline))
+// become zero: dot.cpp keeps operands away that would make some.
+#include "cpu/gemm/dot_panels.hpp"
 
 namespace mblas::cpu::amx {
 namespace {
@@ -50,316 +45,6 @@ namespace {
     else                                                                         \
       asm volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c ::: "memory"); \
   } while (false)
-
-constexpr int kTile = 1 << 10;  // bytes
-constexpr std::int64_t kRow = 64;
-constexpr std::int64_t kRowsAtOnce = 8;  // of C that are written between two steps
-
-MBLAS_INLINE std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
-MBLAS_INLINE std::uint64_t low_bits(std::int64_t n) {
-  return n >= 64 ? ~std::uint64_t{0} : n <= 0 ? 0 : (std::uint64_t{1} << n) - 1;
-}
-
-// ---------------------------------------------------------------------------------------------------
-// Packing
-
-/// Least - 1 (so that 0 counts as most) and most of the magnitudes seen, lane by lane.
-struct Extremes {
-  __m512i least, most;
-};
-
-struct Bf16 {
-  using Element = std::uint16_t;
-  static constexpr int kPlanes = 1, kStep = 32;
-
-  static MBLAS_INLINE void widen_range(Extremes& e, __m512i x) {
-    const __m512i magnitude = _mm512_and_si512(x, _mm512_set1_epi16(0x7fff));
-    e.most = _mm512_max_epu16(e.most, magnitude);
-    e.least = _mm512_min_epu16(e.least, _mm512_sub_epi16(magnitude, _mm512_set1_epi16(1)));
-  }
-  static MBLAS_INLINE void merge(AmxRange& range, const Extremes& e) {
-    const auto low = [](__m512i x) { return _mm512_cvtepu16_epi32(_mm512_castsi512_si256(x)); };
-    const auto high = [](__m512i x) {
-      return _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(x, 1));
-    };
-    const std::uint32_t most = _mm512_reduce_max_epu32(_mm512_max_epu32(low(e.most), high(e.most)));
-    const std::uint32_t least =
-        _mm512_reduce_min_epu32(_mm512_min_epu32(low(e.least), high(e.least)));
-    if (range.most < most << 16) range.most = most << 16;
-    if (least != 0xffff && range.least > (least + 1) << 16) range.least = (least + 1) << 16;
-  }
-  /// One member's `count` elements of a step.
-  static MBLAS_INLINE void row(const Element* x, std::int64_t count, __m512i* planes, Extremes& e) {
-    planes[0] = _mm512_maskz_loadu_epi16(__mmask32(low_bits(count)), x);
-    widen_range(e, planes[0]);
-  }
-  /// Four bytes of depth, the first `depth` of them existing, of up to 16 members.
-  static MBLAS_INLINE void group(const Element* x, std::int64_t stride, std::int64_t depth,
-                                 std::int64_t members, __m512i* planes, Extremes& e) {
-    const auto load = [&](std::int64_t p) __attribute__((always_inline)) {
-      return p < depth ? _mm512_cvtepu16_epi32(
-                             _mm256_maskz_loadu_epi16(__mmask16(low_bits(members)), x + p * stride))
-                       : _mm512_setzero_si512();
-    };
-    planes[0] = _mm512_or_si512(load(0), _mm512_slli_epi32(load(1), 16));
-    widen_range(e, planes[0]);
-  }
-};
-
-struct Int8 {
-  using Element = std::int8_t;
-  static constexpr int kPlanes = 1, kStep = 64;
-
-  static MBLAS_INLINE void merge(AmxRange&, const Extremes&) {}
-  static MBLAS_INLINE void row(const Element* x, std::int64_t count, __m512i* planes, Extremes&) {
-    planes[0] = _mm512_maskz_loadu_epi8(__mmask64(low_bits(count)), x);
-  }
-  static MBLAS_INLINE void group(const Element* x, std::int64_t stride, std::int64_t depth,
-                                 std::int64_t members, __m512i* planes, Extremes&) {
-    const auto load = [&](std::int64_t p) __attribute__((always_inline)) {
-      return p < depth ? _mm512_cvtepu8_epi32(
-                             _mm_maskz_loadu_epi8(__mmask16(low_bits(members)), x + p * stride))
-                       : _mm512_setzero_si512();
-    };
-    planes[0] = _mm512_or_si512(
-        _mm512_or_si512(load(0), _mm512_slli_epi32(load(1), 8)),
-        _mm512_or_si512(_mm512_slli_epi32(load(2), 16), _mm512_slli_epi32(load(3), 24)));
-  }
-};
-
-/// x = planes[0] + … + planes[Planes - 1]: what rounding to bfloat16 leaves goes to the next plane.
-/// `rows`: the planes keep the order low, high; else members of low and high lie side by side.
-template <int Planes, bool Rows>
-MBLAS_INLINE void split(__m512 low, __m512 high, __m512i* planes, Extremes& e) {
-  const auto widen_range = [&](__m512 x) __attribute__((always_inline)) {
-    const __m512i magnitude =
-        _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffffff));
-    e.most = _mm512_max_epu32(e.most, magnitude);
-    if constexpr (Planes == 3)
-      e.least = _mm512_min_epu32(e.least, _mm512_sub_epi32(magnitude, _mm512_set1_epi32(1)));
-  };
-  widen_range(low);
-  widen_range(high);
-#pragma GCC unroll 3
-  for (int p = 0; p < Planes; ++p) {
-    const __m512i both = __builtin_bit_cast(__m512i, _mm512_cvtne2ps_pbh(high, low));
-    if (Rows && p == Planes - 1) {
-      planes[p] = both;
-      break;
-    }
-    const __m512i a = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(both));
-    const __m512i b =
-        _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(both, 1)), 16);
-    planes[p] = Rows ? both : _mm512_or_si512(a, b);
-    low = _mm512_sub_ps(low, _mm512_castsi512_ps(_mm512_slli_epi32(a, 16)));
-    high = _mm512_sub_ps(high, _mm512_castsi512_ps(b));
-  }
-}
-
-MBLAS_INLINE void merge_floats(AmxRange& range, const Extremes& e) {
-  const std::uint32_t most = _mm512_reduce_max_epu32(e.most);
-  const std::uint32_t least = _mm512_reduce_min_epu32(e.least);
-  if (range.most < most) range.most = most;
-  if (least != ~std::uint32_t{0} && range.least > least + 1) range.least = least + 1;
-}
-
-struct F16 {
-  using Element = std::uint16_t;
-  static constexpr int kPlanes = 2, kStep = 32;
-
-  static MBLAS_INLINE void merge(AmxRange& range, const Extremes& e) { merge_floats(range, e); }
-  static MBLAS_INLINE void row(const Element* x, std::int64_t count, __m512i* planes, Extremes& e) {
-    const __m512i v = _mm512_maskz_loadu_epi16(__mmask32(low_bits(count)), x);
-    split<2, true>(_mm512_cvtph_ps(_mm512_castsi512_si256(v)),
-                   _mm512_cvtph_ps(_mm512_extracti64x4_epi64(v, 1)), planes, e);
-  }
-  static MBLAS_INLINE void group(const Element* x, std::int64_t stride, std::int64_t depth,
-                                 std::int64_t members, __m512i* planes, Extremes& e) {
-    const auto load = [&](std::int64_t p) __attribute__((always_inline)) {
-      return p < depth ? _mm512_cvtph_ps(
-                             _mm256_maskz_loadu_epi16(__mmask16(low_bits(members)), x + p * stride))
-                       : _mm512_setzero_ps();
-    };
-    split<2, false>(load(0), load(1), planes, e);
-  }
-};
-
-struct F32 {
-  using Element = float;
-  static constexpr int kPlanes = 3, kStep = 32;
-
-  static MBLAS_INLINE void merge(AmxRange& range, const Extremes& e) { merge_floats(range, e); }
-  static MBLAS_INLINE void row(const Element* x, std::int64_t count, __m512i* planes, Extremes& e) {
-    const __m512 high = count > 16 ? _mm512_maskz_loadu_ps(__mmask16(low_bits(count - 16)), x + 16)
-                                   : _mm512_setzero_ps();
-    split<3, true>(_mm512_maskz_loadu_ps(__mmask16(low_bits(count)), x), high, planes, e);
-  }
-  static MBLAS_INLINE void group(const Element* x, std::int64_t stride, std::int64_t depth,
-                                 std::int64_t members, __m512i* planes, Extremes& e) {
-    const auto load = [&](std::int64_t p) __attribute__((always_inline)) {
-      return p < depth ? _mm512_maskz_loadu_ps(__mmask16(low_bits(members)), x + p * stride)
-                       : _mm512_setzero_ps();
-    };
-    split<3, false>(load(0), load(1), planes, e);
-  }
-};
-
-/// Transposes a tile of 16x16 elements of four bytes in place.
-MBLAS_INLINE void transpose_tile(std::byte* tile) {
-  __m512i v[16], w[16];
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) v[i] = _mm512_load_si512(tile + i * kRow);
-#pragma GCC unroll 8
-  for (int i = 0; i < 16; i += 2) {
-    w[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
-    w[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 16; i += 4) {  // v[i + c]: column 4 l + c of rows i … i + 3 in its part l
-    v[i] = _mm512_unpacklo_epi64(w[i], w[i + 2]);
-    v[i + 1] = _mm512_unpackhi_epi64(w[i], w[i + 2]);
-    v[i + 2] = _mm512_unpacklo_epi64(w[i + 1], w[i + 3]);
-    v[i + 3] = _mm512_unpackhi_epi64(w[i + 1], w[i + 3]);
-  }
-#pragma GCC unroll 4
-  for (int c = 0; c < 4; ++c) {
-    const __m512i a = _mm512_shuffle_i32x4(v[c], v[4 + c], 0x44);
-    const __m512i b = _mm512_shuffle_i32x4(v[c], v[4 + c], 0xee);
-    const __m512i d = _mm512_shuffle_i32x4(v[8 + c], v[12 + c], 0x44);
-    const __m512i f = _mm512_shuffle_i32x4(v[8 + c], v[12 + c], 0xee);
-    _mm512_store_si512(tile + c * kRow, _mm512_shuffle_i32x4(a, d, 0x88));
-    _mm512_store_si512(tile + (4 + c) * kRow, _mm512_shuffle_i32x4(a, d, 0xdd));
-    _mm512_store_si512(tile + (8 + c) * kRow, _mm512_shuffle_i32x4(b, f, 0x88));
-    _mm512_store_si512(tile + (12 + c) * kRow, _mm512_shuffle_i32x4(b, f, 0xdd));
-  }
-}
-
-template <class T>
-MBLAS_INLINE void put(const __m512i* planes, std::byte* at) {
-#pragma GCC unroll 3
-  for (int p = 0; p < T::kPlanes; ++p) _mm512_store_si512(at + p * kAmxPlaneStep, planes[p]);
-}
-
-/// A step of a panel whose members lie one after the other in memory, `members` ≤ 32, `count` ≤
-/// T::kStep of depth. B: to be transposed.
-template <class T, bool B>
-MBLAS_INLINE void pack_rows(const typename T::Element* from, std::int64_t member,
-                            std::int64_t members, std::int64_t count, std::byte* to, Extremes& e) {
-  const __m512i zeros[3] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
-  for (int t = 0; t < 2 && t * 16 < members; ++t) {
-    std::byte* const tile = to + t * kTile;
-    const auto* x = from + t * 16 * member;
-    const std::int64_t rows = smaller(16, members - t * 16);
-#pragma GCC unroll 4
-    for (std::int64_t i = 0; i < rows; ++i) {
-      __m512i planes[T::kPlanes];
-      _mm_prefetch(x + i * member + 8 * T::kStep, _MM_HINT_T0);
-      T::row(x + i * member, count, planes, e);
-      put<T>(planes, tile + i * kRow);
-    }
-    for (std::int64_t i = rows; i < 16; ++i) put<T>(zeros, tile + i * kRow);
-    if constexpr (B) {
-#pragma GCC unroll 1
-      for (int p = 0; p < T::kPlanes; ++p) transpose_tile(tile + p * kAmxPlaneStep);
-    }
-  }
-}
-
-/// Groups [begin, end) of the 16 that are four bytes of depth each of a step of a panel whose
-/// members lie side by side.
-template <class T>
-MBLAS_INLINE void pack_columns(const typename T::Element* from, std::int64_t depth,
-                               std::int64_t members, std::int64_t count, int begin, int end,
-                               std::byte* to, Extremes& e) {
-  constexpr int kGroup = T::kStep / 16;  // elements of depth in a group
-#pragma GCC unroll 4
-  for (int g = begin; g < end; ++g) {
-    const auto* x = from + g * kGroup * depth;
-#pragma GCC unroll 2
-    for (int t = 0; t < 2; ++t) {
-      if (t * 16 >= members) break;
-      __m512i planes[T::kPlanes];
-      T::group(x + t * 16, depth, count - g * kGroup, members - t * 16, planes, e);
-      put<T>(planes, to + t * kTile + g * kRow);
-    }
-  }
-}
-
-/// Panels whose members lie one after the other in memory.
-template <class T, bool B>
-void pack_long(const AmxPack& x) {
-  const auto* from = static_cast<const typename T::Element*>(x.from);
-  std::byte* to = x.to;
-  AmxRange* range = x.ranges;
-  for (std::int64_t i = 0; i < x.members; i += kAmxPanel, ++range) {
-    const std::int64_t members = smaller(kAmxPanel, x.members - i);
-    Extremes e{_mm512_set1_epi32(-1), _mm512_setzero_si512()};
-    std::byte* step = to;
-    for (std::int64_t p = 0; p < x.k; p += T::kStep) {
-      const auto* at = from + i * x.member + p;
-      if (members == kAmxPanel && x.k - p >= T::kStep)  // known to the compiler in this copy
-        pack_rows<T, B>(at, x.member, kAmxPanel, T::kStep, step, e);
-      else
-        pack_rows<T, B>(at, x.member, members, smaller(T::kStep, x.k - p), step, e);
-      step += T::kPlanes * kAmxPlaneStep;
-    }
-    T::merge(*range, e);
-    to += x.panel_bytes;
-  }
-}
-
-/// Panels whose members lie side by side: many advance together, so that memory is read along its
-/// rows.
-template <class T, bool B>
-void pack_wide(const AmxPack& x) {
-  constexpr int kTogether = 32;
-  constexpr int kGroups = B ? 4 : 16;  // at a time: a whole tile where it is to be transposed
-  constexpr int kDepth = T::kStep / 16;
-  const auto* from = static_cast<const typename T::Element*>(x.from);
-  const std::int64_t panels = (x.members + kAmxPanel - 1) / kAmxPanel;
-  for (std::int64_t j0 = 0; j0 < panels; j0 += kTogether) {
-    const std::int64_t together = smaller(kTogether, panels - j0);
-    Extremes e[kTogether];
-    for (int j = 0; j < together; ++j) e[j] = {_mm512_set1_epi32(-1), _mm512_setzero_si512()};
-    std::byte* to = x.to + j0 * x.panel_bytes;
-    for (std::int64_t p = 0; p < x.k; p += T::kStep) {
-      for (int g = 0; g < 16; g += kGroups) {
-        for (std::int64_t j = 0; j < together; ++j) {
-          const std::int64_t i = (j0 + j) * kAmxPanel;
-          const auto* at = from + i + p * x.depth;
-          std::byte* const step = to + j * x.panel_bytes;
-          const std::int64_t members = smaller(kAmxPanel, x.members - i);
-          Extremes seen = e[j];
-          if (members == kAmxPanel && x.k - p >= (g + kGroups) * kDepth)
-            pack_columns<T>(at + g * kDepth * x.depth, x.depth, kAmxPanel, kGroups * kDepth, 0,
-                            kGroups, step + g * kRow, seen);
-          else
-            pack_columns<T>(at, x.depth, members, x.k - p, g, g + kGroups, step, seen);
-          e[j] = seen;
-          if constexpr (!B) {
-            for (int t = 0; t < 2 && t * 16 < members; ++t)
-#pragma GCC unroll 1
-              for (int q = 0; q < T::kPlanes; ++q)
-                transpose_tile(step + t * kTile + q * kAmxPlaneStep);
-          }
-        }
-      }
-      to += T::kPlanes * kAmxPlaneStep;
-    }
-    for (std::int64_t j = 0; j < together; ++j) T::merge(x.ranges[j0 + j], e[j]);
-  }
-}
-
-template <class T, bool B>
-void pack(const AmxPack& x) {
-  if (x.depth == 1)
-    pack_long<T, B>(x);
-  else
-    pack_wide<T, B>(x);
-}
-
-// ---------------------------------------------------------------------------------------------------
-// Multiplication
 
 /// Sums in tiles 0 … 3 (row by row of tiles), A in 4 and 5, B in 6 and 7.
 template <int Rows, int Cols>
@@ -407,13 +92,13 @@ MBLAS_INLINE void products() {
 /// a time.
 template <int Planes, bool Integers, bool KeepA, int Rows, int Cols>
 MBLAS_INLINE void add_steps(const std::byte* a, const std::byte* b, std::int64_t steps) {
-  constexpr int kStep = Planes * kAmxPlaneStep;
+  constexpr int kStep = Planes * kDotPlaneStep;
   for (std::int64_t s = 0; s < steps; ++s) {
     const auto plane_a = [&](int p) __attribute__((always_inline)) {
-      load_a<Rows>(a + p * kAmxPlaneStep);
+      load_a<Rows>(a + p * kDotPlaneStep);
     };
     const auto plane_b = [&](int p) __attribute__((always_inline)) {
-      load_b<Cols>(b + p * kAmxPlaneStep);
+      load_b<Cols>(b + p * kDotPlaneStep);
     };
     const auto multiply = [&]() __attribute__((always_inline)) {
       products<Integers, Rows, Cols>();
@@ -442,112 +127,6 @@ MBLAS_INLINE void add_steps(const std::byte* a, const std::byte* b, std::int64_t
   }
 }
 
-// C = alpha sums + beta C: up to 16 rows of up to 32 from two tiles. `plain`: C = sums, of which
-// none is subnormal.
-
-struct ToF32 {
-  using Element = float;
-  static constexpr bool kInteger = false;
-  static MBLAS_INLINE __m512 load(const Element* c, __mmask16 mask) {
-    return _mm512_maskz_loadu_ps(mask, c);
-  }
-  static MBLAS_INLINE void store(Element* c, __m512 x, __m512 y, __mmask16 mx, __mmask16 my,
-                                 bool /*plain*/) {
-    _mm512_mask_storeu_ps(c, mx, x);
-    if (my) _mm512_mask_storeu_ps(c + 16, my, y);
-  }
-};
-struct ToBf16 {
-  using Element = std::uint16_t;
-  static constexpr bool kInteger = false;
-  static MBLAS_INLINE __m512 load(const Element* c, __mmask16 mask) {
-    return _mm512_castsi512_ps(
-        _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, c)), 16));
-  }
-  static MBLAS_INLINE void store(Element* c, __m512 x, __m512 y, __mmask16 mx, __mmask16 my,
-                                 bool plain) {
-    __m512i both = __builtin_bit_cast(__m512i, _mm512_cvtne2ps_pbh(y, x));
-    // The instruction takes subnormal numbers for zero.
-    constexpr int kSubnormal = 0x20;
-    if (!plain && __builtin_expect((_mm512_fpclass_ps_mask(x, kSubnormal) |
-                                    _mm512_fpclass_ps_mask(y, kSubnormal)) != 0,
-                                   false))
-      both = _mm512_inserti64x4(_mm512_castsi256_si512(rounded(x)), rounded(y), 1);
-    _mm512_mask_storeu_epi16(c, __mmask32(mx) | __mmask32(my) << 16, both);
-  }
-
- private:
-  static MBLAS_INLINE __m256i rounded(__m512 x) {
-    const __m512i bits = _mm512_castps_si512(x);
-    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
-    const __m512i nearest = _mm512_srli_epi32(
-        _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd), 16);
-    const __m512i quiet = _mm512_or_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(0x40));
-    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-    return _mm512_cvtepi32_epi16(_mm512_mask_mov_epi32(nearest, nan, quiet));
-  }
-};
-struct ToF16 {
-  using Element = std::uint16_t;
-  static constexpr bool kInteger = false;
-  static MBLAS_INLINE __m512 load(const Element* c, __mmask16 mask) {
-    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, c));
-  }
-  static MBLAS_INLINE void store(Element* c, __m512 x, __m512 y, __mmask16 mx, __mmask16 my,
-                                 bool /*plain*/) {
-    constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
-    const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtps_ph(x, kNearest)),
-                                            _mm512_cvtps_ph(y, kNearest), 1);
-    _mm512_mask_storeu_epi16(c, __mmask32(mx) | __mmask32(my) << 16, both);
-  }
-};
-struct ToI32 {
-  using Element = std::int32_t;
-  static constexpr bool kInteger = true;
-};
-
-template <class Out>
-void write_back(const std::byte* sums, typename Out::Element* C, std::int64_t ldc,
-                std::int64_t rows, std::int64_t cols, double alpha, double beta) {
-  const auto mx = __mmask16(low_bits(cols)), my = __mmask16(low_bits(cols - 16));
-  const bool scaled = alpha != 1, added = beta != 0;
-  const auto put_row = [&](const std::byte* row, auto* c, bool plain)
-      __attribute__((always_inline)) {
-    if constexpr (Out::kInteger) {
-      const __m512i a = _mm512_set1_epi32(int(alpha)), b = _mm512_set1_epi32(int(beta));
-      const auto put = [&](const std::byte* at, std::int32_t* y, __mmask16 mask)
-          __attribute__((always_inline)) {
-        __m512i x = _mm512_load_si512(at);
-        if (!plain) x = _mm512_mullo_epi32(a, x);
-        if (!plain && added)
-          x = _mm512_add_epi32(x, _mm512_mullo_epi32(b, _mm512_maskz_loadu_epi32(mask, y)));
-        _mm512_mask_storeu_epi32(y, mask, x);
-      };
-      put(row, c, mx);
-      put(row + kTile, c + 16, my);
-    } else {
-      __m512 x = _mm512_load_ps(row), y = _mm512_load_ps(row + kTile);
-      if (!plain && scaled) {
-        const __m512 a = _mm512_set1_ps(float(alpha));
-        x = _mm512_mul_ps(a, x);
-        y = _mm512_mul_ps(a, y);
-      }
-      if (!plain && added) {
-        const __m512 b = _mm512_set1_ps(float(beta));
-        x = _mm512_fmadd_ps(b, Out::load(c, mx), x);
-        y = _mm512_fmadd_ps(b, Out::load(c + 16, my), y);
-      }
-      Out::store(c, x, y, mx, my, plain);
-    }
-  };
-  if (rows == kRowsAtOnce && !scaled && !added) {  // known to the compiler in this copy
-#pragma GCC unroll 4
-    for (int i = 0; i < kRowsAtOnce; ++i, C += ldc) put_row(sums + i * kRow, C, true);
-  } else {
-    for (std::int64_t i = 0; i < rows; ++i, C += ldc) put_row(sums + i * kRow, C, false);
-  }
-}
-
 /// Multiplies the pairs of panels of a block. The sums of a finished pair wait in the buffer and go
 /// to C row by row while the tiles of the next pair are multiplied.
 template <class T, class Out, bool KeepA>
@@ -555,30 +134,30 @@ class Multiplier {
  public:
   using Element = typename Out::Element;
 
-  explicit Multiplier(const AmxBlock& block) : x_(block) {}
+  explicit Multiplier(const DotBlock& block) : x_(block) {}
 
   void run() {
-    constexpr std::int64_t kStep = T::kPlanes * kAmxPlaneStep;
-    const std::int64_t m_panels = (x_.m + kAmxPanel - 1) / kAmxPanel;
-    const std::int64_t n_panels = (x_.n + kAmxPanel - 1) / kAmxPanel;
+    constexpr std::int64_t kStep = T::kPlanes * kDotPlaneStep;
+    const std::int64_t m_panels = (x_.m + kDotPanel - 1) / kDotPanel;
+    const std::int64_t n_panels = (x_.n + kDotPanel - 1) / kDotPanel;
     std::int64_t s = 0;
     do {  // once for no steps too
       const std::int64_t steps = smaller(x_.steps_at_once, x_.steps - s);
       const bool start = x_.first && s == 0, finish = x_.last && s + steps == x_.steps;
       for (std::int64_t j = 0; j < n_panels; ++j) {
-        const std::int64_t cols = smaller(kAmxPanel, x_.n - j * kAmxPanel);
+        const std::int64_t cols = smaller(kDotPanel, x_.n - j * kDotPanel);
         const std::byte* b = x_.B + j * x_.b_panel_bytes + s * kStep;
         for (std::int64_t i = 0; i < m_panels; ++i) {
           if (x_.skip && x_.skip[i * n_panels + j]) continue;
           const std::byte* a = x_.A + i * x_.a_panel_bytes + s * kStep;
-          std::byte* const sums = x_.sums ? x_.sums + (i * x_.sums_row + j) * kAmxSums : nullptr;
+          std::byte* const sums = x_.sums ? x_.sums + (i * x_.sums_row + j) * kDotSums : nullptr;
           const Pair pair{a,
                           b,
                           steps,
                           start ? nullptr : sums,
                           finish ? nullptr : sums,
-                          {static_cast<Element*>(x_.C) + (i * x_.ldc + j) * kAmxPanel,
-                           smaller(kAmxPanel, x_.m - i * kAmxPanel), cols}};
+                          {static_cast<Element*>(x_.C) + (i * x_.ldc + j) * kDotPanel,
+                           smaller(kDotPanel, x_.m - i * kDotPanel), cols}};
           if (pair.C.rows > 16)
             cols > 16 ? multiply<2, 2>(pair) : multiply<2, 1>(pair);
           else
@@ -625,7 +204,7 @@ class Multiplier {
   template <int TileRows, int TileCols>
   void multiply(const Pair& pair) {
     load_sums<TileRows, TileCols>(pair.from);
-    constexpr std::int64_t kStep = T::kPlanes * kAmxPlaneStep;
+    constexpr std::int64_t kStep = T::kPlanes * kDotPlaneStep;
     const std::byte *a = pair.a, *b = pair.b;
     const std::int64_t pause = smaller(kPause, pair.steps);
     add_steps<T::kPlanes, kIntegers, KeepA, TileRows, TileCols>(a, b, pause);
@@ -652,13 +231,13 @@ class Multiplier {
     }
   }
 
-  const AmxBlock& x_;
+  const DotBlock& x_;
   Rows waiting_{};
   std::int64_t written_ = 0;  // of its rows
 };
 
 template <class T, class Out>
-void multiply(const AmxBlock& x) {
+void multiply(const DotBlock& x) {
   if constexpr (T::kPlanes == 1)
     if (x.keep_a) return Multiplier<T, Out, true>(x).run();
   Multiplier<T, Out, false>(x).run();
@@ -680,14 +259,14 @@ void begin() {
 void end() { asm volatile("tilerelease" ::: "memory"); }
 
 template <class T, class Out>
-constexpr AmxKernel row(DType in, DType out) {
+constexpr DotKernel row(DType in, DType out) {
   return {in,    out, T::kPlanes, T::kStep, pack<T, false>, pack<T, true>, multiply<T, Out>,
           begin, end};
 }
 
 }  // namespace
 
-constinit const AmxKernel gemm_kernels[6] = {
+constinit const DotKernel gemm_kernels[6] = {
     row<Bf16, ToBf16>(DType::bf16, DType::bf16), row<Bf16, ToF32>(DType::bf16, DType::f32),
     row<F16, ToF16>(DType::f16, DType::f16),     row<F16, ToF32>(DType::f16, DType::f32),
     row<F32, ToF32>(DType::f32, DType::f32),     row<Int8, ToI32>(DType::i8, DType::i32),

@@ -1,5 +1,6 @@
-// The products on AMX tiles: values that the tile instructions treat differently from ordinary
-// arithmetic, and the mode that only these rows have. Skipped where they cannot run.
+// The products by dot-product instructions, of AMX tiles and of vectors: values that these treat
+// differently from ordinary arithmetic, and the mode that only AMX has. Skipped where they cannot
+// run.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -188,32 +189,65 @@ TEST(Amx, Bfloat16ToFloat) { run_all<bfloat16, float>("amx"); }
 TEST(Amx, Half) { run_all<half, half>("amx"); }
 TEST(Amx, HalfToFloat) { run_all<half, float>("amx"); }
 TEST(Amx, FloatInPlanes) { run_all<float, float>("bf16x6"); }
+TEST(Dot, Bfloat16) { run_all<bfloat16, bfloat16>("dot"); }
+TEST(Dot, Bfloat16ToFloat) { run_all<bfloat16, float>("dot"); }
+
+// Vectors multiply bytes of which one has no sign.
+void run_bytes(const char* kernel) {
+  if (const auto reason = unable(kernel, DType::i8, DType::i32)) GTEST_SKIP() << *reason;
+  constexpr std::int64_t m = 45, n = 51, k = 1100;
+  constexpr std::int8_t kValues[] = {-128, 127, -128, -1, 127, 0, 1};
+  std::vector<std::int8_t> A(m * k), B(k * n);
+  for (std::size_t i = 0; i < A.size(); ++i) A[i] = kValues[i / 3 * 5 % 7];
+  for (std::size_t i = 0; i < B.size(); ++i) B[i] = kValues[i / 2 * 3 % 7];
+  for (std::int64_t i = 0; i < k; ++i) A[std::size_t(i)] = B[std::size_t(i * n)] = -128;
+  Context context("openmp");
+  context.set_kernel(std::string("gemm=") + kernel);
+  std::vector<std::int32_t> C(m * n, -7);
+  gemm(context, Layout::RowMajor, Op::NoTrans, Op::NoTrans, m, n, k, 1, A.data(), k, B.data(), n, 0,
+       C.data(), n);
+  for (std::int64_t i = 0; i < m; ++i)
+    for (std::int64_t j = 0; j < n; ++j) {
+      std::int32_t sum = 0;
+      for (std::int64_t p = 0; p < k; ++p)
+        sum += std::int32_t(A[std::size_t(i * k + p)]) * B[std::size_t(p * n + j)];
+      ASSERT_EQ(C[std::size_t(i * n + j)], sum) << i << " " << j;
+    }
+}
+TEST(Amx, Bytes) { run_bytes("amx"); }
+TEST(Dot, Bytes) { run_bytes("dot"); }
+
+void run_long(const char* kernel, DType in, std::int64_t m, std::int64_t n, std::int64_t k) {
+  Context context("openmp");
+  context.set_kernel(std::string("gemm=") + kernel);
+  cases::GemmCase c;
+  c.in = in;
+  c.out = in == DType::i8 ? DType::i32 : DType::f32;
+  c.m = m, c.n = n, c.k = k;
+  c.alpha = {2, 0}, c.beta = {-1, 0};
+  if (in == DType::f32) c.compute = Compute::BF16x6;
+  for (const int threads : {1, 3, 8}) {
+    context.set_num_threads(threads);
+    const Result result = run_case(c, context);
+    EXPECT_EQ(result.fate, Fate::Ran) << cases::command(cases::resolve(cases::Case(c))) << "\n"
+                                      << result.text;
+  }
+}
 
 // More depth, or more columns, than are packed at a time; more threads than panels.
 TEST(Amx, DeepAndWide) {
-  const auto run = [](const char* kernel, DType in, std::int64_t m, std::int64_t n,
-                      std::int64_t k) {
-    Context context("openmp");
-    context.set_kernel(std::string("gemm=") + kernel);
-    cases::GemmCase c;
-    c.in = in;
-    c.out = in == DType::i8 ? DType::i32 : DType::f32;
-    c.m = m, c.n = n, c.k = k;
-    c.alpha = {2, 0}, c.beta = {-1, 0};
-    if (in == DType::f32) c.compute = Compute::BF16x6;
-    for (const int threads : {1, 3, 8}) {
-      context.set_num_threads(threads);
-      const Result result = run_case(c, context);
-      EXPECT_EQ(result.fate, Fate::Ran) << cases::command(cases::resolve(cases::Case(c))) << "\n"
-                                        << result.text;
-    }
-  };
   if (const auto reason = unable("amx", DType::bf16, DType::f32)) GTEST_SKIP() << *reason;
-  for (const DType in : {DType::bf16, DType::f16, DType::i8}) run("amx", in, 70, 40, 9001);
-  run("amx", DType::bf16, 30, 20, 9001);
-  run("amx", DType::bf16, 64, 64, 9001);
-  run("bf16x6", DType::f32, 70, 40, 4200);
-  run("bf16x6", DType::f32, 33, 2200, 4000);
+  for (const DType in : {DType::bf16, DType::f16, DType::i8}) run_long("amx", in, 70, 40, 9001);
+  run_long("amx", DType::bf16, 30, 20, 9001);
+  run_long("amx", DType::bf16, 64, 64, 9001);
+  run_long("bf16x6", DType::f32, 70, 40, 4200);
+  run_long("bf16x6", DType::f32, 33, 2200, 4000);
+}
+TEST(Dot, DeepAndWide) {
+  if (const auto reason = unable("dot", DType::bf16, DType::f32)) GTEST_SKIP() << *reason;
+  for (const DType in : {DType::bf16, DType::i8}) run_long("dot", in, 70, 40, 9001);
+  run_long("dot", DType::bf16, 30, 20, 9001);
+  run_long("dot", DType::i8, 300, 2200, 2000);
 }
 
 // The mode takes any size; as the default it declines those where native arithmetic is faster.

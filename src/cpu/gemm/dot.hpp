@@ -1,9 +1,10 @@
-// What the products on AMX tiles are made of: packing, and the multiplication of packed panels.
-// amx.cpp drives them; amx_tiles.cpp, compiled for these instructions, defines them.
+// What the products by dot-product instructions, of AMX tiles and of AVX-512's vectors, are made
+// of: packing, and the multiplication of packed panels. dot.cpp drives them; amx_tiles.cpp and
+// dot_vectors.cpp, compiled for these instructions, define them.
 //
 // A panel is 32 rows of op(A) or 32 columns of op(B): two tiles. Its depth is cut into steps of 64
 // bytes of a row. A step of a panel is [plane][tile][1 KiB]: rows of A as they are, B with the
-// elements of four bytes next to one another, which is how the tile instructions want it.
+// elements of four bytes next to one another, which is how the instructions want it.
 #pragma once
 
 #include <cstddef>
@@ -13,29 +14,29 @@
 
 namespace mblas::cpu {
 
-inline constexpr int kAmxPanel = 32;           ///< rows or columns of a panel
-inline constexpr int kAmxPlaneStep = 2 << 10;  ///< bytes of one plane of a step of a panel
-inline constexpr int kAmxSums = 4 << 10;       ///< bytes of the sums of two panels
+inline constexpr int kDotPanel = 32;           ///< rows or columns of a panel
+inline constexpr int kDotPlaneStep = 2 << 10;  ///< bytes of one plane of a step of a panel
+inline constexpr int kDotSums = 4 << 10;       ///< bytes of the sums of two panels
 
 /// The magnitudes of a panel's elements as bits of a float: the least that is not 0 (none: all
 /// ones) and the largest. Bits of floats order like their values; NaN lies above infinity.
-struct AmxRange {
+struct DotRange {
   std::uint32_t least = ~std::uint32_t{0}, most = 0;
 };
 
 /// Members (rows of op(A), columns of op(B)) to pack, k deep; element (i, p) lies at
 /// from[i * member + p * depth], one of the two being 1.
-struct AmxPack {
+struct DotPack {
   const void* from;
   std::int64_t member, depth;
   std::int64_t members, k;
   std::byte* to;
   std::int64_t panel_bytes;
-  AmxRange* ranges;  ///< one a panel; widened by what is packed. Not of integers
+  DotRange* ranges;  ///< one a panel; widened by what is packed. Not of integers
 };
 
 /// C = alpha A B + beta C, or a part of the depth of it, for a block of C.
-struct AmxBlock {
+struct DotBlock {
   const std::byte *A, *B;  ///< packed
   std::int64_t a_panel_bytes, b_panel_bytes;
   std::int64_t m, n;
@@ -43,30 +44,33 @@ struct AmxBlock {
   int steps_at_once;      ///< of the depth, while the operands of the block pass by
   bool keep_a;            ///< in the first-level cache; else B. Only of one plane
   bool first, last;       ///< parts of the depth: sums start at 0; C is written
-  std::byte* sums;        ///< kAmxSums for each pair of panels; null where one pass does everything
+  std::byte* sums;        ///< kDotSums for each pair of panels; null where one pass does everything
   std::int64_t sums_row;  ///< pairs of panels between rows of `sums`
   const bool* skip;       ///< by pair of panels, or null: leave C as it is
-  std::byte* buffer;      ///< kAmxSums, 64-byte aligned
+  std::byte* buffer;      ///< kDotSums, 64-byte aligned
   void* C;
   std::int64_t ldc;
   double alpha, beta;
 };
 
 /// The code for a pair of types.
-struct AmxKernel {
+struct DotKernel {
   DType in, out;
   int planes;  ///< bfloat16 numbers that an element is split into
   int step;    ///< elements of depth in a step
-  void (*pack_a)(const AmxPack&);
-  void (*pack_b)(const AmxPack&);
-  void (*multiply)(const AmxBlock&);
-  void (*begin)();  ///< makes the tile registers of this thread ready
+  void (*pack_a)(const DotPack&);
+  void (*pack_b)(const DotPack&);
+  void (*multiply)(const DotBlock&);
+  void (*begin)();  ///< makes the registers of this thread ready
   void (*end)();    ///< gives them back
 };
 
 namespace amx {
-extern const AmxKernel gemm_kernels[6];
+extern const DotKernel gemm_kernels[6];
 }  // namespace amx
+namespace dot {
+extern const DotKernel gemm_kernels[3];  ///< that of int8 first, which needs VNNI alone
+}  // namespace dot
 
 /// True where the CPU has the instructions and the kernel lets this process use them: asks for it
 /// once.

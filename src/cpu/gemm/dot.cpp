@@ -1,14 +1,17 @@
-// Products on AMX tiles: bfloat16 and int8 as they are, half and float as sums of bfloat16 planes.
+// Products by dot-product instructions: bfloat16 and int8 as they are, by AMX tiles (`amx`) or
+// vectors
+// (`dot`); on tiles also half and float as sums of bfloat16 planes.
 //
-// Limited by how fast operands reach the tiles (amx_tiles.cpp). So both operands are packed into
-// the order in which the tiles are read: B by all threads together, A by strips of rows, which go
+// Limited by how fast operands reach the tiles (amx_tiles.cpp), or by the instructions of vectors
+// (dot_vectors.cpp). So both operands are packed into
+// the order in which they are read: B by all threads together, A by strips of rows, which go
 // to threads. A strip, its share of B and the sums fit the second-level cache a part of the depth
 // at a time. Where that cache holds all of B, strips are one panel high: a panel of A is used while
 // the first-level cache still has it as it was packed (7 to 10 percent at 256³ and 512³). Where
 // operands are small, threads share nothing: each packs what its part of C needs, since handing
 // packed panels from core to core costs more (two threads at 256³: 34 µs shared, 17 µs apart).
 //
-// The tile instructions take subnormal numbers for zero and flush subnormal results, and planes of
+// The instructions take subnormal numbers for zero and flush subnormal results, and planes of
 // numbers near the largest overflow. Packing therefore notes the least and the largest magnitude of
 // every 32 rows of op(A) and columns of op(B); a square of C where they do not rule that out is
 // computed by the kernel in native arithmetic. Which squares those are depends on the operands
@@ -16,11 +19,12 @@
 //
 // With an epilogue the sums of a block, of both kinds, go to memory of the thread's own, and from
 // the second-level cache to C.
-#include "cpu/gemm/amx.hpp"
+#include "cpu/gemm/dot.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <type_traits>
 
 #include "core/finish.hpp"
@@ -50,7 +54,8 @@ constexpr double kLeastWork = 192.0 * 192 * 192;
 // From here on the four products of half planes keep the bound of native arithmetic.
 constexpr std::int64_t kLeastHalfDepth = 4;
 
-/// What the tiles compute of a call: sums only, where something is done to them on their way to C.
+/// What the instructions compute of a call: sums only, where something is done to them on their way
+/// to C.
 GemmArgs sums_of(const GemmArgs& args) {
   GemmArgs sums = args;
   if (!needs_finish(args)) return sums;
@@ -64,8 +69,8 @@ DType sum_type(const GemmArgs& args) {
   return needs_finish(args) ? accumulator_of(args.in) : args.out;
 }
 
-const AmxKernel* kernel_for(const GemmArgs& args) {
-  for (const AmxKernel& kernel : isa().amx)
+const DotKernel* kernel_for(const GemmArgs& args, std::span<const DotKernel> kernels) {
+  for (const DotKernel& kernel : kernels)
     if (kernel.in == args.in && kernel.out == sum_type(args)) return &kernel;
   return nullptr;
 }
@@ -110,7 +115,7 @@ std::int64_t native_bytes(const GemmTileKernel& kernel) {
 void fill_sizes(Plan& p, const GemmArgs& args) {
   p.strip = std::min({p.part_m, kStrip, std::max<std::int64_t>(1, kStripBytes / p.panel_bytes())});
   // Where the second-level cache holds B, a panel of A meets all of it as soon as it is packed.
-  p.keep_a = p.step_bytes == kAmxPlaneStep && !p.deep() && p.part_k <= kBlockK &&
+  p.keep_a = p.step_bytes == kDotPlaneStep && !p.deep() && p.part_k <= kBlockK &&
              p.part_n >= kLeastKept && p.part_n * p.panel_bytes() <= kCached;
   if (p.keep_a) p.strip = 1;
   p.chunk = p.part_n;
@@ -125,25 +130,25 @@ void fill_sizes(Plan& p, const GemmArgs& args) {
   const bool cached = p.strip * p.panel_bytes() <= kCached;
   p.block_n = !cut ? p.chunk : cached ? 1 : std::min<std::int64_t>(p.chunk, kBlockN);
   p.packed_b = p.part_n * p.panel_bytes();
-  p.sums = p.deep() ? p.part_m * p.part_n * kAmxSums : 0;
+  p.sums = p.deep() ? p.part_m * p.part_n * kDotSums : 0;
   const std::int64_t count = p.part_n + p.tasks(p.part_m, p.part_n).count() * p.strip;
-  p.ranges = round_up(count * std::int64_t(sizeof(AmxRange)), kLine);
+  p.ranges = round_up(count * std::int64_t(sizeof(DotRange)), kLine);
   p.shared_bytes = p.packed_b + p.sums + p.ranges;
   p.packed_a = p.strip * p.panel_bytes();
   if (needs_finish(args)) p.block_n = std::min(p.block_n, kBlockN);
   const std::int64_t pairs = p.strip * p.block_n;
-  p.finish_bytes = needs_finish(args) ? pairs * kAmxSums : 0;
-  p.block_sums = cut ? pairs * kAmxSums : 0;
-  p.thread_bytes = kAmxSums + p.packed_a + p.finish_bytes + round_up(pairs, kLine) +
+  p.finish_bytes = needs_finish(args) ? pairs * kDotSums : 0;
+  p.block_sums = cut ? pairs * kDotSums : 0;
+  p.thread_bytes = kDotSums + p.packed_a + p.finish_bytes + round_up(pairs, kLine) +
                    std::max(p.block_sums, native_bytes(native_for(args)));
 }
 
-Plan plan(const GemmArgs& args, const AmxKernel& kernel, int num_threads) {
+Plan plan(const GemmArgs& args, const DotKernel& kernel, int num_threads) {
   Plan p{};
-  p.m = divide_up(args.m, kAmxPanel);
-  p.n = divide_up(args.n, kAmxPanel);
+  p.m = divide_up(args.m, kDotPanel);
+  p.n = divide_up(args.n, kDotPanel);
   p.k = divide_up(args.k, kernel.step);
-  p.step_bytes = std::int64_t(kernel.planes) * kAmxPlaneStep;
+  p.step_bytes = std::int64_t(kernel.planes) * kDotPlaneStep;
   const double work = double(args.m) * double(args.n) * double(args.k) * products(kernel.planes);
   p.part_m = p.m;
   p.part_n = p.n;
@@ -172,7 +177,7 @@ Plan plan(const GemmArgs& args, const AmxKernel& kernel, int num_threads) {
 
 /// Rows and columns of C, in panels, as a product of its own.
 GemmArgs part_of(const GemmArgs& args, Range rows, Range cols) {
-  const std::int64_t i = rows.begin * kAmxPanel, j = cols.begin * kAmxPanel;
+  const std::int64_t i = rows.begin * kDotPanel, j = cols.begin * kDotPanel;
   const auto at = [](const auto& operand, std::int64_t element, DType type) {
     using Byte = typename std::remove_reference_t<decltype(operand)>::Byte;
     return static_cast<Byte*>(operand.at(0, 0)) + element * size_of(type);
@@ -185,8 +190,8 @@ GemmArgs part_of(const GemmArgs& args, Range rows, Range cols) {
     bias.data = at(Input{bias.data}, bias.per == BiasPer::Row ? i : j, args.out);
   part.A.pointers = part.B.pointers = nullptr;
   part.C.pointers = nullptr;
-  part.m = std::min(rows.end * kAmxPanel, args.m) - i;
-  part.n = std::min(cols.end * kAmxPanel, args.n) - j;
+  part.m = std::min(rows.end * kDotPanel, args.m) - i;
+  part.n = std::min(cols.end * kDotPanel, args.n) - j;
   return part;
 }
 
@@ -202,7 +207,7 @@ struct Parts {
 };
 
 /// One part, where threads had better share what they pack.
-Parts parts_of(const GemmArgs& args, const AmxKernel& kernel, const Plan& p) {
+Parts parts_of(const GemmArgs& args, const DotKernel& kernel, const Plan& p) {
   if (p.threads == 1 || args.batch > 1) return {};
   Parts best;
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
@@ -220,8 +225,8 @@ Parts parts_of(const GemmArgs& args, const AmxKernel& kernel, const Plan& p) {
   return best.bytes <= kThreadEntry ? best : Parts{};
 }
 
-/// Powers of two between which the magnitudes of operands must lie for the tiles to be as good as
-/// native arithmetic.
+/// Powers of two between which the magnitudes of operands must lie for the instructions to be as
+/// good as native arithmetic.
 struct Limits {
   int least, most;  // of an operand
   int least_sum;    // of the least of both: every product of planes is a multiple of a number
@@ -229,7 +234,7 @@ struct Limits {
   int most_sum;     // of the largest of both: no sum overflows
 };
 
-Limits limits_of(const AmxKernel& kernel, std::int64_t k) {
+Limits limits_of(const DotKernel& kernel, std::int64_t k) {
   const int depth = k > 1 ? std::ilogb(double(k)) + 1 : 0;
   switch (kernel.planes) {
     case 1:  // 8 bits each: multiples of 2^-14 of the product of the powers of two
@@ -243,7 +248,7 @@ Limits limits_of(const AmxKernel& kernel, std::int64_t k) {
 
 int exponent(std::uint32_t bits) { return int(bits >> 23) - 127; }
 
-bool native_needed(const AmxRange& a, const AmxRange& b, const Limits& limits) {
+bool native_needed(const DotRange& a, const DotRange& b, const Limits& limits) {
   const int most_a = exponent(a.most), most_b = exponent(b.most);
   if (most_a > limits.most || most_b > limits.most) return true;
   if (a.most == 0 || b.most == 0) return false;
@@ -252,8 +257,8 @@ bool native_needed(const AmxRange& a, const AmxRange& b, const Limits& limits) {
          most_a + most_b > limits.most_sum;
 }
 
-AmxRange join(const AmxRange* ranges, std::int64_t count) {
-  AmxRange all;
+DotRange join(const DotRange* ranges, std::int64_t count) {
+  DotRange all;
   for (std::int64_t i = 0; i < count; ++i) {
     all.least = std::min(all.least, ranges[i].least);
     all.most = std::max(all.most, ranges[i].most);
@@ -264,7 +269,7 @@ AmxRange join(const AmxRange* ranges, std::int64_t count) {
 /// One problem on the `members` threads of a team, of which this is number `index`.
 class Product {
  public:
-  Product(const GemmArgs& args, const AmxKernel& kernel, const Plan& plan, std::int64_t entry,
+  Product(const GemmArgs& args, const DotKernel& kernel, const Plan& plan, std::int64_t entry,
           std::byte* shared, std::byte* own, int index, int members, TeamBarrier* barrier)
       : call_(args),
         args_(sums_of(args)),
@@ -280,10 +285,10 @@ class Product {
         C_(static_cast<std::byte*>(args.C.at(entry, out_size()))),
         packed_b_(shared),
         sums_(packed_b_ + plan.packed_b),
-        ranges_b_(reinterpret_cast<AmxRange*>(sums_ + plan.sums)),
+        ranges_b_(reinterpret_cast<DotRange*>(sums_ + plan.sums)),
         ranges_a_(ranges_b_ + plan.part_n),
         buffer_(own),
-        packed_a_(buffer_ + kAmxSums),
+        packed_a_(buffer_ + kDotSums),
         block_(packed_a_ + plan.packed_a),
         skip_(reinterpret_cast<bool*>(block_ + plan.finish_bytes)),
         work_(block_ + plan.finish_bytes + round_up(plan.strip * plan.block_n, kLine)),
@@ -313,16 +318,16 @@ class Product {
     return std::min(plan_.part_k * kernel_.step, args_.k - p * kernel_.step);
   }
   const std::byte* a_at(std::int64_t panel, std::int64_t p) const {
-    return A_ + (panel * kAmxPanel * a_.row + p * kernel_.step * a_.col) * in_size();
+    return A_ + (panel * kDotPanel * a_.row + p * kernel_.step * a_.col) * in_size();
   }
   const std::byte* b_at(std::int64_t panel, std::int64_t p) const {
-    return B_ + (panel * kAmxPanel * b_.col + p * kernel_.step * b_.row) * in_size();
+    return B_ + (panel * kDotPanel * b_.col + p * kernel_.step * b_.row) * in_size();
   }
   std::int64_t rows_of(std::int64_t panel, std::int64_t panels) const {
-    return std::min(panels * kAmxPanel, args_.m - panel * kAmxPanel);
+    return std::min(panels * kDotPanel, args_.m - panel * kDotPanel);
   }
   std::int64_t cols_of(std::int64_t panel, std::int64_t panels) const {
-    return std::min(panels * kAmxPanel, args_.n - panel * kAmxPanel);
+    return std::min(panels * kDotPanel, args_.n - panel * kDotPanel);
   }
 
   /// The part of C from panels i0, j0 on, and of the depth from step p on.
@@ -331,21 +336,21 @@ class Product {
     const std::int64_t cols = std::min(plan_.part_n, plan_.n - j0);
     const Range mine = share_of(cols, index_, members_);
     if (mine.begin < mine.end) {
-      if (p == 0) std::fill(ranges_b_ + mine.begin, ranges_b_ + mine.end, AmxRange{});
+      if (p == 0) std::fill(ranges_b_ + mine.begin, ranges_b_ + mine.end, DotRange{});
       kernel_.pack_b({b_at(j0 + mine.begin, p), b_.col, b_.row,
                       cols_of(j0 + mine.begin, mine.end - mine.begin), depth_from(p),
                       packed_b_ + mine.begin * plan_.panel_bytes(), plan_.panel_bytes(),
                       ranges_b_ + mine.begin});
     }
     wait();
-    const AmxRange all_b = join(ranges_b_, cols);
+    const DotRange all_b = join(ranges_b_, cols);
     const Tiling tasks = plan_.tasks(rows, cols);
     const Range share = share_of(tasks.count(), index_, members_);
     std::int64_t packed = -1;
     for (std::int64_t t = share.begin; t < share.end; ++t) {
       const Tile task = tasks[t];
-      AmxRange* const ranges = ranges_a_ + t * plan_.strip;
-      if (p == 0) std::fill(ranges, ranges + plan_.strip, AmxRange{});
+      DotRange* const ranges = ranges_a_ + t * plan_.strip;
+      if (p == 0) std::fill(ranges, ranges + plan_.strip, DotRange{});
       if (packed != task.i || plan_.deep()) {
         kernel_.pack_a({a_at(i0 + task.i, p), a_.row, a_.col, rows_of(i0 + task.i, task.rows),
                         depth_from(p), packed_a_, plan_.panel_bytes(), ranges});
@@ -364,7 +369,7 @@ class Product {
 
   /// `block`: of the part. `ranges`, where some squares may need native arithmetic: of its rows.
   void multiply_block(std::int64_t i0, std::int64_t j0, std::int64_t p, const Tile& block,
-                      const AmxRange* ranges) {
+                      const DotRange* ranges) {
     const std::int64_t i = i0 + block.i, j = j0 + block.j;
     bool some = false;
     if (ranges) {
@@ -376,7 +381,7 @@ class Product {
         }
       }
     }
-    AmxBlock x{};
+    DotBlock x{};
     x.A = packed_a_;
     x.B = packed_b_ + block.j * plan_.panel_bytes();
     x.a_panel_bytes = x.b_panel_bytes = plan_.panel_bytes();
@@ -387,7 +392,7 @@ class Product {
     x.keep_a = plan_.keep_a;
     x.first = p == 0;
     x.last = p + x.steps == plan_.k;
-    x.sums = plan_.deep() ? sums_ + (block.i * plan_.part_n + block.j) * kAmxSums : work_;
+    x.sums = plan_.deep() ? sums_ + (block.i * plan_.part_n + block.j) * kDotSums : work_;
     x.sums_row = plan_.deep() ? plan_.part_n : block.cols;
     x.skip = some ? skip_ : nullptr;
     x.buffer = buffer_;
@@ -399,7 +404,7 @@ class Product {
     kernel_.multiply(x);
     if (some && x.last) finish_natively(i, j, block, to);
     if (finishes_ && x.last)
-      gemm_finish_block(call_, args_.out, to.C, to.ld, entry_, i * kAmxPanel, j * kAmxPanel, x.m,
+      gemm_finish_block(call_, args_.out, to.C, to.ld, entry_, i * kDotPanel, j * kDotPanel, x.m,
                         x.n);
   }
 
@@ -409,8 +414,8 @@ class Product {
     std::int64_t ld;
   };
   Place place(std::int64_t i, std::int64_t j) const {
-    if (finishes_) return {block_, plan_.block_n * kAmxPanel};
-    return {C_ + (i * args_.C.ld + j) * kAmxPanel * out_size(), args_.C.ld};
+    if (finishes_) return {block_, plan_.block_n * kDotPanel};
+    return {C_ + (i * args_.C.ld + j) * kDotPanel * out_size(), args_.C.ld};
   }
 
   /// The skipped pairs of a block, in squares of kNativeTile where they are whole, else by rows of
@@ -418,9 +423,9 @@ class Product {
   void finish_natively(std::int64_t i, std::int64_t j, const Tile& block, const Place& to) const {
     const auto native = [&](std::int64_t x, std::int64_t y, std::int64_t rows, std::int64_t cols) {
       multiply_natively(i + x, j + y, rows, cols,
-                        {to.C + (x * to.ld + y) * kAmxPanel * out_size(), to.ld});
+                        {to.C + (x * to.ld + y) * kDotPanel * out_size(), to.ld});
     };
-    constexpr std::int64_t kSide = kNativeTile / kAmxPanel;
+    constexpr std::int64_t kSide = kNativeTile / kDotPanel;
     for (std::int64_t x0 = 0; x0 < block.rows; x0 += kSide) {
       const std::int64_t x1 = std::min(x0 + kSide, block.rows);
       for (std::int64_t y0 = 0; y0 < block.cols; y0 += kSide) {
@@ -465,14 +470,14 @@ class Product {
   const GemmArgs args_;  // of the sums
   const bool finishes_;
   const std::int64_t entry_;
-  const AmxKernel& kernel_;
+  const DotKernel& kernel_;
   const Plan& plan_;
   const Limits limits_;
   const Strides a_, b_;
   const std::byte *const A_, *const B_;
   std::byte* const C_;
   std::byte *const packed_b_, *const sums_;
-  AmxRange *const ranges_b_, *const ranges_a_;
+  DotRange *const ranges_b_, *const ranges_a_;
   std::byte *const buffer_, *const packed_a_, *const block_;
   bool* const skip_;
   std::byte* const work_;
@@ -480,40 +485,14 @@ class Product {
   TeamBarrier* const barrier_;
 };
 
-}  // namespace
-
-const char* gemm_amx_declines(const GemmArgs& args, const DeviceInfo& /*device*/) {
-  if (isa().amx.empty()) return "this CPU has no AMX, or it is not to be used";
-  if (!kernel_for(args) || args.in == DType::f32) return "bfloat16, half and int8 products only";
-  if (args.k == 0) return "there is nothing to multiply";
-  if (args.in == DType::f16 && args.k < kLeastHalfDepth)
-    return "too few products: adding up the planes' would count";
-  return nullptr;
-}
-
-const char* gemm_bf16x6_declines(const GemmArgs& args, const DeviceInfo& /*device*/) {
-  if (isa().amx.empty()) return "this CPU has no AMX, or it is not to be used";
-  if (args.in != DType::f32) return "float products only";
-  if (args.compute != Compute::Default && args.compute != Compute::BF16x6)
-    return "computes in planes of bfloat16";
-  if (args.k == 0) return "there is nothing to multiply";
-  if (args.compute == Compute::Default &&
-      (std::min({args.m, args.n, args.k}) < kLeastSize ||
-       double(args.m) * double(args.n) * double(args.k) < kLeastWork))
-    return "too small: native arithmetic is as fast";
-  return nullptr;
-}
-
-std::size_t gemm_amx_workspace(const GemmArgs& args, const DeviceInfo& device) {
-  const AmxKernel& kernel = *kernel_for(args);
+std::size_t workspace(const GemmArgs& args, const DotKernel& kernel, const DeviceInfo& device) {
   const Plan p = plan(args, kernel, device.num_threads);
   const Parts parts = parts_of(args, kernel, p);
   if (parts.count() > 1) return std::size_t(parts.count() * parts.bytes);
   return std::size_t((p.by_entry ? p.threads : 1) * p.shared_bytes + p.threads * p.thread_bytes);
 }
 
-void gemm_amx(const GemmArgs& args, Queue& queue) {
-  const AmxKernel& kernel = *kernel_for(args);
+void run(const GemmArgs& args, const DotKernel& kernel, Queue& queue) {
   const Plan p = plan(args, kernel, queue.device().num_threads);
   const Parts parts = parts_of(args, kernel, p);
   std::byte* const memory = queue.workspace.data();
@@ -542,6 +521,53 @@ void gemm_amx(const GemmArgs& args, Queue& queue) {
     }
     kernel.end();
   });
+}
+
+}  // namespace
+
+const char* gemm_amx_declines(const GemmArgs& args, const DeviceInfo& /*device*/) {
+  if (isa().amx.empty()) return "this CPU has no AMX, or it is not to be used";
+  if (!kernel_for(args, isa().amx) || args.in == DType::f32)
+    return "bfloat16, half and int8 products only";
+  if (args.k == 0) return "there is nothing to multiply";
+  if (args.in == DType::f16 && args.k < kLeastHalfDepth)
+    return "too few products: adding up the planes' would count";
+  return nullptr;
+}
+
+const char* gemm_bf16x6_declines(const GemmArgs& args, const DeviceInfo& /*device*/) {
+  if (isa().amx.empty()) return "this CPU has no AMX, or it is not to be used";
+  if (args.in != DType::f32) return "float products only";
+  if (args.compute != Compute::Default && args.compute != Compute::BF16x6)
+    return "computes in planes of bfloat16";
+  if (args.k == 0) return "there is nothing to multiply";
+  if (args.compute == Compute::Default &&
+      (std::min({args.m, args.n, args.k}) < kLeastSize ||
+       double(args.m) * double(args.n) * double(args.k) < kLeastWork))
+    return "too small: native arithmetic is as fast";
+  return nullptr;
+}
+
+const char* gemm_dot_declines(const GemmArgs& args, const DeviceInfo& /*device*/) {
+  if (args.in != DType::bf16 && args.in != DType::i8) return "bfloat16 and int8 products only";
+  if (!kernel_for(args, isa().dot))
+    return "this CPU has no such dot products, or they are not to be used";
+  if (args.k == 0) return "there is nothing to multiply";
+  return nullptr;
+}
+
+std::size_t gemm_amx_workspace(const GemmArgs& args, const DeviceInfo& device) {
+  return workspace(args, *kernel_for(args, isa().amx), device);
+}
+std::size_t gemm_dot_workspace(const GemmArgs& args, const DeviceInfo& device) {
+  return workspace(args, *kernel_for(args, isa().dot), device);
+}
+
+void gemm_amx(const GemmArgs& args, Queue& queue) {
+  run(args, *kernel_for(args, isa().amx), queue);
+}
+void gemm_dot(const GemmArgs& args, Queue& queue) {
+  run(args, *kernel_for(args, isa().dot), queue);
 }
 
 }  // namespace mblas::cpu

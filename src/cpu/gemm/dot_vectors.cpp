@@ -1,0 +1,220 @@
+// The product of packed panels by the dot-product instructions of AVX-512: of pairs of bfloat16
+// numbers (VDPBF16PS) and of fours of bytes (VPDPBUSD).
+//
+// Limited by those instructions, one a cycle, of 16 sums each, which take about six. Eight rows by
+// two vectors of sums are 16 of them that do not wait for each other, for two loads of B and eight
+// broadcasts of A, all of which lie in a row.
+//
+// The bytes of one operand have no sign: those of A are packed with 128 added, and 128 times the
+// sum of a column of B is taken off again, all in 32 bits that may wrap. Pairs of bfloat16 are
+// added one by one, each product and sum rounded once. Subnormal numbers count as zero and become
+// zero: dot.cpp keeps operands away that would make some.
+#include <array>
+#include <utility>
+
+#include "cpu/gemm/dot_panels.hpp"
+
+namespace mblas::cpu::dot {
+namespace {
+
+constexpr int kMostRows = 11;  // of a panel, with sums in registers at a time
+constexpr int kGroups = 16;    // of four bytes of depth in a step
+
+struct FloatDot {
+  using A = Bf16;
+  using B = Bf16;
+  using Sums = __m512;
+  static constexpr bool kOffset = false;
+  static MBLAS_INLINE Sums load(const std::byte* p) { return _mm512_load_ps(p); }
+  static MBLAS_INLINE void store(std::byte* p, Sums x) { _mm512_store_ps(p, x); }
+  static MBLAS_INLINE Sums add(Sums sums, __m512i a, __m512i b) {
+    return _mm512_dpbf16_ps(sums, __builtin_bit_cast(__m512bh, a), __builtin_bit_cast(__m512bh, b));
+  }
+};
+
+struct OffsetInt8 : Int8 {
+  static MBLAS_INLINE __m512i offset(__m512i x) {
+    return _mm512_xor_si512(x, _mm512_set1_epi8(char(0x80)));
+  }
+  static MBLAS_INLINE void row(const Element* x, std::int64_t count, __m512i* planes, Extremes& e) {
+    Int8::row(x, count, planes, e);
+    planes[0] = offset(planes[0]);
+  }
+  static MBLAS_INLINE void group(const Element* x, std::int64_t stride, std::int64_t depth,
+                                 std::int64_t members, __m512i* planes, Extremes& e) {
+    Int8::group(x, stride, depth, members, planes, e);
+    planes[0] = offset(planes[0]);
+  }
+};
+
+struct IntegerDot {
+  using A = OffsetInt8;
+  using B = Int8;
+  using Sums = __m512i;
+  static constexpr bool kOffset = true;
+  static MBLAS_INLINE Sums load(const std::byte* p) { return _mm512_load_si512(p); }
+  static MBLAS_INLINE void store(std::byte* p, Sums x) { _mm512_store_si512(p, x); }
+  static MBLAS_INLINE Sums add(Sums sums, __m512i a, __m512i b) {
+    return _mm512_dpbusd_epi32(sums, a, b);
+  }
+};
+
+template <class Dot, class Out>
+class Multiplier {
+ public:
+  using Element = typename Out::Element;
+  using Sums = typename Dot::Sums;
+
+  explicit Multiplier(const DotBlock& block) : x_(block) {}
+
+  void run() {
+    const std::int64_t m_panels = (x_.m + kDotPanel - 1) / kDotPanel;
+    const std::int64_t n_panels = (x_.n + kDotPanel - 1) / kDotPanel;
+    std::int64_t s = 0;
+    do {  // once for no steps too
+      const std::int64_t steps = smaller(x_.steps_at_once, x_.steps - s);
+      const bool start = x_.first && s == 0, finish = x_.last && s + steps == x_.steps;
+      for (std::int64_t j = 0; j < n_panels; ++j) {
+        const std::int64_t cols = smaller(kDotPanel, x_.n - j * kDotPanel);
+        const std::byte* const b = x_.B + j * x_.b_panel_bytes + s * kDotPlaneStep;
+        if constexpr (Dot::kOffset) add_up(b, steps);
+        for (std::int64_t i = 0; i < m_panels; ++i) {
+          if (x_.skip && x_.skip[i * n_panels + j]) continue;
+          std::byte* const sums = x_.sums ? x_.sums + (i * x_.sums_row + j) * kDotSums : nullptr;
+          const Pair pair{x_.A + i * x_.a_panel_bytes + s * kDotPlaneStep,
+                          b,
+                          steps,
+                          start ? nullptr : sums,
+                          finish ? nullptr : sums,
+                          static_cast<Element*>(x_.C) + (i * x_.ldc + j) * kDotPanel,
+                          smaller(kDotPanel, x_.m - i * kDotPanel),
+                          cols};
+          multiply(pair);
+        }
+      }
+      s += steps;
+    } while (s < x_.steps);
+  }
+
+ private:
+  struct Pair {
+    const std::byte *a, *b;
+    std::int64_t steps;
+    const std::byte* from;  // null: sums start at 0
+    std::byte* to;          // null: the sums are complete
+    Element* C;
+    std::int64_t rows, cols;
+  };
+
+  /// What the offset of A adds to the sums of a panel of B.
+  void add_up(const std::byte* b, std::int64_t steps) {
+    const __m512i offset = OffsetInt8::offset(_mm512_setzero_si512());
+    __m512i sums[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
+    for (std::int64_t s = 0; s < steps; ++s, b += kDotPlaneStep)
+      for (int g = 0; g < kGroups; ++g)
+        for (int t = 0; t < 2; ++t)
+          sums[t] =
+              _mm512_dpbusd_epi32(sums[t], offset, _mm512_load_si512(b + t * kTile + g * kRow));
+    for (int t = 0; t < 2; ++t) _mm512_store_si512(offsets_ + t * kRow, sums[t]);
+  }
+
+  /// Rows of a pair in slices of nearly equal height.
+  void multiply(const Pair& pair) {
+    const std::int64_t slices = (pair.rows + kMostRows - 1) / kMostRows;
+    const std::int64_t height = pair.rows / slices, taller = pair.rows % slices;
+    for (std::int64_t s = 0, i = 0; s < slices; ++s) {
+      const std::int64_t rows = height + (s < taller);
+      (this->*kMultiplyRows[pair.cols > 16][rows - 1])(pair, i);
+      i += rows;
+    }
+  }
+
+  /// Where row i of a pair's sums is: two tiles lie between the two rows of tiles.
+  static MBLAS_INLINE std::int64_t place(std::int64_t i) {
+    return i / 16 * (2 * kTile) + i % 16 * kRow;
+  }
+
+  /// Rows of the pair's, from row i0 on.
+  template <int Rows, int Cols>
+  void multiply_rows(const Pair& pair, std::int64_t i0) {
+    Sums sums[Rows][Cols];
+#pragma GCC unroll 11
+    for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 2
+      for (int t = 0; t < Cols; ++t) {
+        sums[i][t] = pair.from ? Dot::load(pair.from + place(i0 + i) + t * kTile) : Sums{};
+        if constexpr (Dot::kOffset)
+          sums[i][t] = _mm512_sub_epi32(sums[i][t], _mm512_load_si512(offsets_ + t * kRow));
+      }
+    const std::byte* a = pair.a + i0 * kRow;
+    const std::byte* b = pair.b;
+    for (std::int64_t s = 0; s < pair.steps; ++s) {
+#pragma GCC unroll 2
+      for (int g = 0; g < kGroups; ++g) {
+        __m512i x[Cols];
+#pragma GCC unroll 2
+        for (int t = 0; t < Cols; ++t) x[t] = _mm512_load_si512(b + t * kTile + g * kRow);
+#pragma GCC unroll 11
+        for (int i = 0; i < Rows; ++i) {
+          int four;
+          __builtin_memcpy(&four, a + i * kRow + g * 4, sizeof four);
+#pragma GCC unroll 2
+          for (int t = 0; t < Cols; ++t)
+            sums[i][t] = Dot::add(sums[i][t], _mm512_set1_epi32(four), x[t]);
+        }
+      }
+      a += kDotPlaneStep;
+      b += kDotPlaneStep;
+    }
+#pragma GCC unroll 11
+    for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 2
+      for (int t = 0; t < Cols; ++t)
+        Dot::store((pair.to ? pair.to + place(i0 + i) : x_.buffer + i * kRow) + t * kTile,
+                   sums[i][t]);
+    if (!pair.to)
+      write_back<Out>(x_.buffer, pair.C + i0 * x_.ldc, x_.ldc, Rows, pair.cols, x_.alpha, x_.beta);
+  }
+
+  using MultiplyRows = void (Multiplier::*)(const Pair&, std::int64_t);
+  template <int... I>
+  static constexpr std::array<std::array<MultiplyRows, kMostRows>, 2> multiply_rows_table(
+      std::integer_sequence<int, I...>) {
+    return {{{&Multiplier::multiply_rows<I + 1, 1>...}, {&Multiplier::multiply_rows<I + 1, 2>...}}};
+  }
+  static constexpr auto kMultiplyRows =
+      multiply_rows_table(std::make_integer_sequence<int, kMostRows>());
+
+  const DotBlock& x_;
+  alignas(64) std::byte offsets_[2 * kRow];
+};
+
+template <class Dot, class Out>
+void multiply(const DotBlock& x) {
+  Multiplier<Dot, Out>(x).run();
+}
+
+void nothing() {}
+
+template <class Dot, class Out>
+constexpr DotKernel row(DType in, DType out) {
+  return {in,
+          out,
+          1,
+          Dot::B::kStep,
+          pack<typename Dot::A, false>,
+          pack<typename Dot::B, true>,
+          multiply<Dot, Out>,
+          nothing,
+          nothing};
+}
+
+}  // namespace
+
+constinit const DotKernel gemm_kernels[3] = {
+    row<IntegerDot, ToI32>(DType::i8, DType::i32),
+    row<FloatDot, ToBf16>(DType::bf16, DType::bf16),
+    row<FloatDot, ToF32>(DType::bf16, DType::f32),
+};
+
+}  // namespace mblas::cpu::dot
