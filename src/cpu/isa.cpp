@@ -26,6 +26,9 @@ bool has_avx512() {
          __builtin_cpu_supports("fma") && has_f16c();
 }
 bool has_vnni() { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }
+/// Zen 4 starts a product of vectors of bfloat16 each cycle, twice the speed of float's; Emerald
+/// Rapids one in two cycles, half of that speed.
+bool multiplies_bf16_fast() { return __builtin_cpu_is("amd"); }
 #endif
 
 #define MBLAS_ISA_ROW(name, isa, title, supported, affine, ...)                           \
@@ -46,7 +49,7 @@ const CpuIsa kIsas[] = {
     MBLAS_ISA_ROW(
         "avx512_bf16", avx512, "AVX-512 with VNNI and BF16",
         [] { return has_vnni() && __builtin_cpu_supports("avx512bf16"); },
-        avx512::gf256_affine_columns, dot::gemm_kernels),
+        avx512::gf256_affine_columns, dot::gemm_kernels, {}, multiplies_bf16_fast),
     MBLAS_ISA_ROW("avx512_vnni", avx512, "AVX-512 with VNNI", has_vnni,
                   avx512::gf256_affine_columns, std::span(dot::gemm_kernels).first(1)),
     MBLAS_ISA_ROW("avx512", avx512, "AVX-512", has_avx512, avx512::gf256_affine_columns),
@@ -79,7 +82,8 @@ const CpuIsa& select_isa(std::string_view forced) {
   std::string known, lacking;
   for (const CpuIsa& candidate : kIsas) {
     const bool runs = candidate.supported();
-    if (runs && (forced.empty() || forced == candidate.name)) return candidate;
+    const bool best = !candidate.best || candidate.best();
+    if (runs && (forced.empty() ? best : forced == candidate.name)) return candidate;
     std::string& list = runs ? known : lacking;
     if (!list.empty()) list += ", ";
     list += candidate.name;

@@ -197,6 +197,7 @@ struct CpuIsa {
   void (*gf256_affine)(const Gf256Columns&);  ///< null: there is none; else where has_gfni()
   std::span<const DotKernel> dot = {};        ///< products by dot products of vectors; empty: none
   std::span<const DotKernel> amx = {};        ///< products on AMX tiles; empty: none
+  bool (*best)() = nullptr;  ///< null, or whether those after it are no faster on this CPU
 };
 
 #define MBLAS_DECLARE_ISA(isa)                           \
