@@ -120,7 +120,7 @@ void copy_plain(std::byte* to, const std::byte* from, std::size_t bytes) {
 }
 
 struct Isa {
-  std::string_view name, title;  ///< as in MBLAS_ARCH, and for people
+  std::string_view name, title;  ///< as in MBLAS_ARCH, where it may be longer, and for people
   bool supported;
   FmaLoop f32, f64;
   CopyLoop copy;
@@ -138,9 +138,12 @@ const Isa& isa() {
       {"generic", "128-bit vectors", true, fma_generic_f32, fma_generic_f64, copy_plain},
 #endif
   };
-  const char* forced = std::getenv("MBLAS_ARCH");
+  const char* const arch = std::getenv("MBLAS_ARCH");
+  std::string_view forced = arch ? arch : "";
+  if (forced == "amx") forced = "avx512";
   for (const Isa& candidate : isas)
-    if (candidate.supported && (!forced || !*forced || candidate.name == forced)) return candidate;
+    if (candidate.supported && (forced.empty() || forced.starts_with(candidate.name)))
+      return candidate;
   return *std::prev(std::end(isas));
 }
 

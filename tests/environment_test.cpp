@@ -218,6 +218,13 @@ TEST(Environment, AnInterruptedBenchWritesWhatItHas) {
   EXPECT_NE(text.find("16"), text.npos) << text;
 }
 
+TEST(Environment, InfoShowsWhatCallsWouldUse) {
+  const Finished f =
+      run_program({MBLAS_COMMAND, "info"}, {{"MBLAS_ARCH", "generic"}, {"MBLAS_NUM_THREADS", "3"}});
+  EXPECT_EQ(f.exit_code, 0) << f.err;
+  EXPECT_NE(f.out.find("available: generic, 3 threads"), f.out.npos) << f.out;
+}
+
 TEST(Environment, PartsOfABenchAreItsCasesOnce) {
   const auto rows = [](const std::vector<std::string>& part) {
     std::vector<std::string> command{MBLAS_COMMAND, "bench",     "gemm", "--backend", "openmp",

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/builtin.hpp"
+#include "core/config.hpp"
 #include "cpu/declines.hpp"
 #include "cpu/isa.hpp"
 #include "cpu/kernels.hpp"
@@ -129,7 +130,8 @@ class OpenmpBackend final : public Backend {
  public:
   std::string_view name() const override { return "openmp"; }
   std::string describe() override {
-    const int threads = cpu::default_threads();
+    const int asked = environment().num_threads;  // reads the instruction set too
+    const int threads = asked > 0 ? asked : cpu::default_threads();
     return std::string(cpu::isa().title) + ", " + std::to_string(threads) +
            (threads == 1 ? " thread (" : " threads (") + cpu::team_kind() + ")";
   }

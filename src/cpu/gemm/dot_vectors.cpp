@@ -1,10 +1,10 @@
 // The product of packed panels by the dot-product instructions of AVX-512: of pairs of bfloat16
 // numbers (VDPBF16PS) and of fours of bytes (VPDPBUSD).
 //
-// Limited by those instructions, one a cycle of 16 sums. Up to 11 rows by two vectors of sums, which
-// do not wait for each other, take two loads of B and 11 broadcasts of A a step; panels of 32 rows
-// are slices of 11, 11 and 10 (of 8: 1024³ of bfloat16 0.87 as fast). On a Zen 4 EPYC it reaches 0.90
-// of the instructions' peak, packing included, of bfloat16 and 0.87 of bytes.
+// Limited by those instructions, one a cycle of 16 sums. Up to 11 rows by two vectors of sums,
+// which do not wait for each other, take two loads of B and 11 broadcasts of A a step; panels of 32
+// rows are slices of 11, 11 and 10 (of 8: 1024³ of bfloat16 0.87 as fast). On a Zen 4 EPYC it
+// reaches 0.90 of the instructions' peak, packing included, of bfloat16 and 0.87 of bytes.
 //
 // The bytes of one operand have no sign: those of A are packed with 128 added, and 128 times the
 // sum of a column of B is taken off again, all in 32 bits that may wrap. Pairs of bfloat16 are
