@@ -1,15 +1,14 @@
 // Products by dot-product instructions: bfloat16 and int8 as they are, by AMX tiles (`amx`) or
-// vectors
-// (`dot`); on tiles also half and float as sums of bfloat16 planes.
+// vectors (`dot`); on tiles also half and float as sums of bfloat16 planes.
 //
 // Limited by how fast operands reach the tiles (amx_tiles.cpp), or by the instructions of vectors
-// (dot_vectors.cpp). So both operands are packed into
-// the order in which they are read: B by all threads together, A by strips of rows, which go
-// to threads. A strip, its share of B and the sums fit the second-level cache a part of the depth
-// at a time. Where that cache holds all of B, strips are one panel high: a panel of A is used while
-// the first-level cache still has it as it was packed (7 to 10 percent at 256³ and 512³). Where
-// operands are small, threads share nothing: each packs what its part of C needs, since handing
-// packed panels from core to core costs more (two threads at 256³: 34 µs shared, 17 µs apart).
+// (dot_vectors.cpp). So both operands are packed into the order in which they are read: B by all
+// threads together, A by strips of rows, which go to threads. A strip, its share of B and the sums
+// fit the second-level cache a part of the depth at a time. Where that cache holds all of B, strips
+// are one panel high: a panel of A is used while the first-level cache still has it as it was
+// packed (7 to 10 percent at 256³ and 512³). Where operands are small, threads share nothing: each
+// packs what its part of C needs, since handing packed panels from core to core costs more (two
+// threads at 256³: 34 µs shared, 17 µs apart).
 //
 // The instructions take subnormal numbers for zero and flush subnormal results, and planes of
 // numbers near the largest overflow. Packing therefore notes the least and the largest magnitude of

@@ -10,7 +10,6 @@
 // sum of a column of B is taken off again, all in 32 bits that may wrap. Pairs of bfloat16 are
 // added one by one, each product and sum rounded once. Subnormal numbers count as zero and become
 // zero: dot.cpp keeps operands away that would make some.
-#include <array>
 #include <utility>
 
 #include "cpu/gemm/dot_panels.hpp"
@@ -125,7 +124,7 @@ class Multiplier {
     const std::int64_t height = pair.rows / slices, taller = pair.rows % slices;
     for (std::int64_t s = 0, i = 0; s < slices; ++s) {
       const std::int64_t rows = height + (s < taller);
-      (this->*kMultiplyRows[pair.cols > 16][rows - 1])(pair, i);
+      (this->*kMultiplyRows.of[pair.cols > 16][rows - 1])(pair, i);
       i += rows;
     }
   }
@@ -178,13 +177,14 @@ class Multiplier {
   }
 
   using MultiplyRows = void (Multiplier::*)(const Pair&, std::int64_t);
+  struct Table {
+    MultiplyRows of[2][kMostRows];  // [both tiles of columns][rows - 1]
+  };
   template <int... I>
-  static constexpr std::array<std::array<MultiplyRows, kMostRows>, 2> multiply_rows_table(
-      std::integer_sequence<int, I...>) {
+  static constexpr Table table(std::integer_sequence<int, I...>) {
     return {{{&Multiplier::multiply_rows<I + 1, 1>...}, {&Multiplier::multiply_rows<I + 1, 2>...}}};
   }
-  static constexpr auto kMultiplyRows =
-      multiply_rows_table(std::make_integer_sequence<int, kMostRows>());
+  static constexpr Table kMultiplyRows = table(std::make_integer_sequence<int, kMostRows>());
 
   const DotBlock& x_;
   alignas(64) std::byte offsets_[2 * kRow];
