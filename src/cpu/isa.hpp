@@ -103,6 +103,7 @@ struct GemvPart {
   std::int64_t ld, rows, cols;
   const void* x;
   void* y;
+  bool far;  ///< M is fetched into the second-level cache, further ahead; else into the first
 };
 
 /// y = M x by dot products along the rows; y = Mᵀ x by adding rows up.

@@ -2,8 +2,12 @@
 // limited by reading it (gemv_isa.cpp). The long side of C goes to threads; a long k is cut into
 // chunks as well, whose sums are added in the order of k, so that bits do not depend on the number
 // of threads.
+//
+// On a Zen 4 EPYC, whose first-level cache has 32 KiB, a matrix of 64 MiB is read 10 to 15 percent
+// faster if it is fetched into the second level, one that this holds 10 percent slower.
 #include <algorithm>
 
+#include "cpu/cache.hpp"
 #include "cpu/gemm/packed.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/tiles.hpp"
@@ -15,6 +19,7 @@ constexpr double kGrain = 96 << 10;     // bytes of the matrix that pay for a th
 constexpr std::int64_t kChunk = 16384;  // of k
 constexpr std::int64_t kPart = 64;      // elements of C that go to one thread together
 constexpr std::int64_t kAlignment = 64;
+constexpr std::int64_t kSmallFirst = 32 << 10;  // a first-level cache that streams crowd
 
 /// y = M x for one problem, in terms of the call.
 struct Shape {
@@ -38,6 +43,7 @@ struct Plan {
   std::int64_t x_bytes;    // of a packed x
   std::int64_t sum_bytes;  // of the sums of all chunks
   int threads;
+  bool far;
 };
 
 Plan plan(const GemmArgs& args, int num_threads) {
@@ -53,6 +59,8 @@ Plan plan(const GemmArgs& args, int num_threads) {
   p.threads = int(std::min<std::int64_t>(
       threads_for(double(p.shape.length) * double(args.k) * size, kGrain, num_threads),
       p.parts * p.chunks));
+  const CacheSizes& cache = cache_sizes();
+  p.far = cache.first <= kSmallFirst && p.shape.length * args.k * size > cache.second;
   return p;
 }
 
@@ -81,6 +89,7 @@ void run(const GemmArgs& args, const Plan& p, const GemvKernels& kernels, std::b
         const std::int64_t k0 = chunk * kChunk, depth = std::min(kChunk, args.k - k0);
         GemvPart g{};
         g.ld = s.ld;
+        g.far = p.far;
         g.x = x + k0;
         g.y = sums + chunk * s.length + first;
         if (s.rows) {

@@ -14,10 +14,18 @@ constexpr int kRows = 8;  // at a time: half of the registers for their sums
 #else
 constexpr int kRows = 4;
 #endif
-constexpr int kUnroll = 2;      // vectors of a row at a time
-constexpr int kAhead = 8 * 64;  // bytes that are prefetched ahead in each row
+constexpr int kUnroll = 2;  // vectors of a row at a time
 
-template <class Real, int R>
+/// Prefetches ahead in a row.
+template <bool Far>
+MBLAS_INLINE void fetch_ahead(const void* p) {
+  if constexpr (Far)
+    __builtin_prefetch(static_cast<const std::byte*>(p) + 16 * 64, 0, 2);
+  else
+    __builtin_prefetch(static_cast<const std::byte*>(p) + 8 * 64);
+}
+
+template <class Real, int R, bool Far>
 void dot_rows(const GemvPart& g, const Real* M, Real* y) {
   using V = Vector<Real>;
   constexpr int lanes = kLanes<Real>, step = kUnroll * lanes;
@@ -31,7 +39,7 @@ void dot_rows(const GemvPart& g, const Real* M, Real* y) {
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         const Real* from = M + r * g.ld + p + u * lanes;
-        __builtin_prefetch(reinterpret_cast<const std::byte*>(from) + kAhead);
+        fetch_ahead<Far>(from);
         sums[r][u] += load<V>(from) * xv;
       }
     }
@@ -55,17 +63,18 @@ void dot_rows(const GemvPart& g, const Real* M, Real* y) {
   }
 }
 
-template <class Real>
-void dot(const GemvPart& g) {
+template <class Real, bool Far>
+void dot_all(const GemvPart& g) {
   const auto* M = static_cast<const Real*>(g.M);
   auto* y = static_cast<Real*>(g.y);
   std::int64_t i = 0;
-  for (; i + kRows <= g.rows; i += kRows) dot_rows<Real, kRows>(g, M + i * g.ld, y + i);
-  for (; i + 4 <= g.rows; i += 4) dot_rows<Real, 4>(g, M + i * g.ld, y + i);
-  for (; i < g.rows; ++i) dot_rows<Real, 1>(g, M + i * g.ld, y + i);
+  for (; i + kRows <= g.rows; i += kRows) dot_rows<Real, kRows, Far>(g, M + i * g.ld, y + i);
+  if constexpr (kRows > 4)
+    for (; i + 4 <= g.rows; i += 4) dot_rows<Real, 4, Far>(g, M + i * g.ld, y + i);
+  for (; i < g.rows; ++i) dot_rows<Real, 1, Far>(g, M + i * g.ld, y + i);
 }
 
-template <class Real, int R>
+template <class Real, int R, bool Far>
 void add_rows(const GemvPart& g, std::int64_t row, std::int64_t begin, std::int64_t end,
               bool first) {
   using V = Vector<Real>;
@@ -79,7 +88,7 @@ void add_rows(const GemvPart& g, std::int64_t row, std::int64_t begin, std::int6
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const Real* from = M + r * g.ld + j;
-      __builtin_prefetch(reinterpret_cast<const std::byte*>(from) + kAhead);
+      fetch_ahead<Far>(from);
       sum += x[r] * load<V>(from);
     }
     store(y + j, sum);
@@ -92,16 +101,25 @@ void add_rows(const GemvPart& g, std::int64_t row, std::int64_t begin, std::int6
   }
 }
 
-template <class Real>
-void add(const GemvPart& g) {
+template <class Real, bool Far>
+void add_all(const GemvPart& g) {
   // The results of one pass stay in the first-level cache.
   constexpr std::int64_t pass = (16 << 10) / sizeof(Real);
   for (std::int64_t begin = 0; begin < g.cols; begin += pass) {
     const std::int64_t end = smaller(begin + pass, g.cols);
     std::int64_t p = 0;
-    for (; p + 8 <= g.rows; p += 8) add_rows<Real, 8>(g, p, begin, end, p == 0);
-    for (; p < g.rows; ++p) add_rows<Real, 1>(g, p, begin, end, p == 0);
+    for (; p + 8 <= g.rows; p += 8) add_rows<Real, 8, Far>(g, p, begin, end, p == 0);
+    for (; p < g.rows; ++p) add_rows<Real, 1, Far>(g, p, begin, end, p == 0);
   }
+}
+
+template <class Real>
+void dot(const GemvPart& g) {
+  g.far ? dot_all<Real, true>(g) : dot_all<Real, false>(g);
+}
+template <class Real>
+void add(const GemvPart& g) {
+  g.far ? add_all<Real, true>(g) : add_all<Real, false>(g);
 }
 
 }  // namespace
