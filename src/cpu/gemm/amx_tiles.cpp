@@ -137,52 +137,26 @@ class Multiplier {
   explicit Multiplier(const DotBlock& block) : x_(block) {}
 
   void run() {
-    constexpr std::int64_t kStep = T::kPlanes * kDotPlaneStep;
-    const std::int64_t m_panels = (x_.m + kDotPanel - 1) / kDotPanel;
-    const std::int64_t n_panels = (x_.n + kDotPanel - 1) / kDotPanel;
-    std::int64_t s = 0;
-    do {  // once for no steps too
-      const std::int64_t steps = smaller(x_.steps_at_once, x_.steps - s);
-      const bool start = x_.first && s == 0, finish = x_.last && s + steps == x_.steps;
-      for (std::int64_t j = 0; j < n_panels; ++j) {
-        const std::int64_t cols = smaller(kDotPanel, x_.n - j * kDotPanel);
-        const std::byte* b = x_.B + j * x_.b_panel_bytes + s * kStep;
-        for (std::int64_t i = 0; i < m_panels; ++i) {
-          if (x_.skip && x_.skip[i * n_panels + j]) continue;
-          const std::byte* a = x_.A + i * x_.a_panel_bytes + s * kStep;
-          std::byte* const sums = x_.sums ? x_.sums + (i * x_.sums_row + j) * kDotSums : nullptr;
-          const Pair pair{a,
-                          b,
-                          steps,
-                          start ? nullptr : sums,
-                          finish ? nullptr : sums,
-                          {static_cast<Element*>(x_.C) + (i * x_.ldc + j) * kDotPanel,
-                           smaller(kDotPanel, x_.m - i * kDotPanel), cols}};
-          if (pair.C.rows > 16)
-            cols > 16 ? multiply<2, 2>(pair) : multiply<2, 1>(pair);
+    for_each_pair<Element>(
+        x_, kStep, [](const std::byte*, std::int64_t) {},
+        [&](const Pair& pair) {
+          if (pair.rows > 16)
+            pair.cols > 16 ? multiply<2, 2>(pair) : multiply<2, 1>(pair);
           else
-            cols > 16 ? multiply<1, 2>(pair) : multiply<1, 1>(pair);
-        }
-      }
-      s += steps;
-    } while (s < x_.steps);
+            pair.cols > 16 ? multiply<1, 2>(pair) : multiply<1, 1>(pair);
+        });
     write_waiting();
   }
 
  private:
+  using Pair = DotPair<Element>;
   static constexpr bool kIntegers = Out::kInteger;
+  static constexpr std::int64_t kStep = T::kPlanes * kDotPlaneStep;
 
   /// A part of C that waits for its sums.
-  struct Rows {
+  struct Waiting {
     Element* C;
     std::int64_t rows, cols;
-  };
-  struct Pair {
-    const std::byte *a, *b;
-    std::int64_t steps;
-    const std::byte* from;  // null: sums start at 0
-    std::byte* to;          // null: the sums are complete
-    Rows C;
   };
 
   /// Steps before the sums of the pair before are read, which are still on their way to the buffer.
@@ -191,10 +165,9 @@ class Multiplier {
   /// The next rows of the part of C that waits.
   MBLAS_INLINE void write_some() {
     if (written_ >= waiting_.rows) return;
-    const std::int64_t i = written_;  // two tiles lie between the two rows of tiles
-    write_back<Out>(x_.buffer + i / 16 * (2 * kTile) + i % 16 * kRow, waiting_.C + i * x_.ldc,
-                    x_.ldc, smaller(kRowsAtOnce, waiting_.rows - i), waiting_.cols, x_.alpha,
-                    x_.beta);
+    const std::int64_t i = written_;
+    write_back<Out>(x_.buffer + row_of_sums(i), waiting_.C + i * x_.ldc, x_.ldc,
+                    smaller(kRowsAtOnce, waiting_.rows - i), waiting_.cols, x_.alpha, x_.beta);
     written_ = i + kRowsAtOnce;
   }
   void write_waiting() {
@@ -204,7 +177,6 @@ class Multiplier {
   template <int TileRows, int TileCols>
   void multiply(const Pair& pair) {
     load_sums<TileRows, TileCols>(pair.from);
-    constexpr std::int64_t kStep = T::kPlanes * kDotPlaneStep;
     const std::byte *a = pair.a, *b = pair.b;
     const std::int64_t pause = smaller(kPause, pair.steps);
     add_steps<T::kPlanes, kIntegers, KeepA, TileRows, TileCols>(a, b, pause);
@@ -215,8 +187,8 @@ class Multiplier {
     if (pair.to) {
       store_sums<TileRows, TileCols>(pair.to);
     } else if (sizeof(Element) == 4 && x_.alpha == 1 && x_.beta == 0 &&
-               pair.C.rows == 16 * TileRows && pair.C.cols == 16 * TileCols) {
-      Element* const C = pair.C.C;
+               pair.rows == 16 * TileRows && pair.cols == 16 * TileCols) {
+      Element* const C = pair.C;
       const std::int64_t pitch = x_.ldc * std::int64_t(sizeof(Element));
       MBLAS_TILE_STORE(0, C, pitch);
       if constexpr (TileCols == 2) MBLAS_TILE_STORE(1, C + 16, pitch);
@@ -226,13 +198,13 @@ class Multiplier {
     } else {
       write_waiting();
       store_sums<TileRows, TileCols>(x_.buffer);
-      waiting_ = pair.C;
+      waiting_ = {pair.C, pair.rows, pair.cols};
       written_ = 0;
     }
   }
 
   const DotBlock& x_;
-  Rows waiting_{};
+  Waiting waiting_{};
   std::int64_t written_ = 0;  // of its rows
 };
 

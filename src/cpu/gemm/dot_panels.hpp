@@ -423,5 +423,48 @@ void write_back(const std::byte* sums, typename Out::Element* C, std::int64_t ld
   }
 }
 
+/// A pair of panels of a block, for some steps of the depth.
+template <class Element>
+struct DotPair {
+  const std::byte *a, *b;
+  std::int64_t steps;
+  const std::byte* from;  // the sums so far; null: they start at 0
+  std::byte* to;          // where they go; null: they are complete, and go to C
+  Element* C;
+  std::int64_t rows, cols;
+};
+
+/// Goes through the pairs of panels of a block, `steps_at_once` of the depth at a time:
+/// begin(b, steps) for each panel of B, then multiply(pair) for the panels of A that meet it.
+template <class Element, class Begin, class Multiply>
+MBLAS_INLINE void for_each_pair(const DotBlock& x, std::int64_t step_bytes, const Begin& begin,
+                                const Multiply& multiply) {
+  const std::int64_t m_panels = (x.m + kDotPanel - 1) / kDotPanel;
+  const std::int64_t n_panels = (x.n + kDotPanel - 1) / kDotPanel;
+  std::int64_t s = 0;
+  do {  // once for no steps too
+    const std::int64_t steps = smaller(x.steps_at_once, x.steps - s);
+    const bool start = x.first && s == 0, finish = x.last && s + steps == x.steps;
+    for (std::int64_t j = 0; j < n_panels; ++j) {
+      const std::byte* const b = x.B + j * x.b_panel_bytes + s * step_bytes;
+      begin(b, steps);
+      for (std::int64_t i = 0; i < m_panels; ++i) {
+        if (x.skip && x.skip[i * n_panels + j]) continue;
+        std::byte* const sums = x.sums ? x.sums + (i * x.sums_row + j) * kDotSums : nullptr;
+        multiply(DotPair<Element>{
+            x.A + i * x.a_panel_bytes + s * step_bytes, b, steps, start ? nullptr : sums,
+            finish ? nullptr : sums, static_cast<Element*>(x.C) + (i * x.ldc + j) * kDotPanel,
+            smaller(kDotPanel, x.m - i * kDotPanel), smaller(kDotPanel, x.n - j * kDotPanel)});
+      }
+    }
+    s += steps;
+  } while (s < x.steps);
+}
+
+/// Where row i of a pair's sums is, in bytes: two tiles lie between the two rows of tiles.
+MBLAS_INLINE std::int64_t row_of_sums(std::int64_t i) {
+  return i / 16 * (2 * kTile) + i % 16 * kRow;
+}
+
 }  // namespace
 }  // namespace mblas::cpu

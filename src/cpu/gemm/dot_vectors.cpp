@@ -25,8 +25,6 @@ struct FloatDot {
   using B = Bf16;
   using Sums = __m512;
   static constexpr bool kOffset = false;
-  static MBLAS_INLINE Sums load(const std::byte* p) { return _mm512_load_ps(p); }
-  static MBLAS_INLINE void store(std::byte* p, Sums x) { _mm512_store_ps(p, x); }
   static MBLAS_INLINE Sums add(Sums sums, __m512i a, __m512i b) {
     return _mm512_dpbf16_ps(sums, __builtin_bit_cast(__m512bh, a), __builtin_bit_cast(__m512bh, b));
   }
@@ -52,8 +50,6 @@ struct IntegerDot {
   using B = Int8;
   using Sums = __m512i;
   static constexpr bool kOffset = true;
-  static MBLAS_INLINE Sums load(const std::byte* p) { return _mm512_load_si512(p); }
-  static MBLAS_INLINE void store(std::byte* p, Sums x) { _mm512_store_si512(p, x); }
   static MBLAS_INLINE Sums add(Sums sums, __m512i a, __m512i b) {
     return _mm512_dpbusd_epi32(sums, a, b);
   }
@@ -68,43 +64,16 @@ class Multiplier {
   explicit Multiplier(const DotBlock& block) : x_(block) {}
 
   void run() {
-    const std::int64_t m_panels = (x_.m + kDotPanel - 1) / kDotPanel;
-    const std::int64_t n_panels = (x_.n + kDotPanel - 1) / kDotPanel;
-    std::int64_t s = 0;
-    do {  // once for no steps too
-      const std::int64_t steps = smaller(x_.steps_at_once, x_.steps - s);
-      const bool start = x_.first && s == 0, finish = x_.last && s + steps == x_.steps;
-      for (std::int64_t j = 0; j < n_panels; ++j) {
-        const std::int64_t cols = smaller(kDotPanel, x_.n - j * kDotPanel);
-        const std::byte* const b = x_.B + j * x_.b_panel_bytes + s * kDotPlaneStep;
-        if constexpr (Dot::kOffset) add_up(b, steps);
-        for (std::int64_t i = 0; i < m_panels; ++i) {
-          if (x_.skip && x_.skip[i * n_panels + j]) continue;
-          std::byte* const sums = x_.sums ? x_.sums + (i * x_.sums_row + j) * kDotSums : nullptr;
-          const Pair pair{x_.A + i * x_.a_panel_bytes + s * kDotPlaneStep,
-                          b,
-                          steps,
-                          start ? nullptr : sums,
-                          finish ? nullptr : sums,
-                          static_cast<Element*>(x_.C) + (i * x_.ldc + j) * kDotPanel,
-                          smaller(kDotPanel, x_.m - i * kDotPanel),
-                          cols};
-          multiply(pair);
-        }
-      }
-      s += steps;
-    } while (s < x_.steps);
+    for_each_pair<Element>(
+        x_, kDotPlaneStep,
+        [&](const std::byte* b, std::int64_t steps) {
+          if constexpr (Dot::kOffset) add_up(b, steps);
+        },
+        [&](const Pair& pair) { multiply(pair); });
   }
 
  private:
-  struct Pair {
-    const std::byte *a, *b;
-    std::int64_t steps;
-    const std::byte* from;  // null: sums start at 0
-    std::byte* to;          // null: the sums are complete
-    Element* C;
-    std::int64_t rows, cols;
-  };
+  using Pair = DotPair<Element>;
 
   /// What the offset of A adds to the sums of a panel of B.
   void add_up(const std::byte* b, std::int64_t steps) {
@@ -129,11 +98,6 @@ class Multiplier {
     }
   }
 
-  /// Where row i of a pair's sums is: two tiles lie between the two rows of tiles.
-  static MBLAS_INLINE std::int64_t place(std::int64_t i) {
-    return i / 16 * (2 * kTile) + i % 16 * kRow;
-  }
-
   /// Rows of the pair's, from row i0 on.
   template <int Rows, int Cols>
   void multiply_rows(const Pair& pair, std::int64_t i0) {
@@ -142,7 +106,9 @@ class Multiplier {
     for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 2
       for (int t = 0; t < Cols; ++t) {
-        sums[i][t] = pair.from ? Dot::load(pair.from + place(i0 + i) + t * kTile) : Sums{};
+        sums[i][t] = Sums{};
+        if (pair.from)
+          sums[i][t] = *reinterpret_cast<const Sums*>(pair.from + row_of_sums(i0 + i) + t * kTile);
         if constexpr (Dot::kOffset)
           sums[i][t] = _mm512_sub_epi32(sums[i][t], _mm512_load_si512(offsets_ + t * kRow));
       }
@@ -170,8 +136,8 @@ class Multiplier {
     for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 2
       for (int t = 0; t < Cols; ++t)
-        Dot::store((pair.to ? pair.to + place(i0 + i) : x_.buffer + i * kRow) + t * kTile,
-                   sums[i][t]);
+        *reinterpret_cast<Sums*>((pair.to ? pair.to + row_of_sums(i0 + i) : x_.buffer + i * kRow) +
+                                 t * kTile) = sums[i][t];
     if (!pair.to)
       write_back<Out>(x_.buffer, pair.C + i0 * x_.ldc, x_.ldc, Rows, pair.cols, x_.alpha, x_.beta);
   }
