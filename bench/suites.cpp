@@ -182,6 +182,8 @@ const std::vector<Suite>& table() {
            "gemm --type f32,f64 -m 4096 -n 4096 -k 32",
            "gemm --type f32,f64 -m 4096 -n 1 -k 4096",
            "gemm --type f32,f64 -m 1 -n 4096 -k 4096",
+           "gemm --type f32,f64,bf16,f16,i8 --transB N,T -m 2,8 -n 4096 -k 4096",
+           "gemm --type f32,bf16 -m 4096 -n 16 -k 4096",
            "gemm --type f32,f64 -m 1024 -n m -k m --alpha 0.5 --beta 0.25",
            "gemm --type cf32,cf64 -m 256,1024 -n m -k m",
            "gemm --type f32 -m 1024,2048,4096 -n m -k m",

@@ -472,6 +472,12 @@ class GuardGemm : public Guard {
       if (const std::array<Index, 3> s{edge(), edge(), edge()};
           double(s[0]) * double(s[1]) * double(s[2]) <= most)
         shapes.push_back(s);
+    // A few rows or columns, all numbers of them that kernels may have code for.
+    for (const Index few : {2, 3, 4, 5, 6, 7, 8, 9, 17, 24})
+      for (int turn = 0; turn < 3; ++turn) {
+        shapes.push_back({few, 64 + 23 * turn + few, 64 + few});
+        shapes.push_back({64 + 23 * turn + few, few, 64 + few});
+      }
     const std::vector<Op> ops = ops_of(dtype_v<TA>);
     for (const auto& [m, n, k] : shapes) {
       const Values<TA> X(m, k, 1), Y(k, n, 2);

@@ -417,4 +417,33 @@ std::vector<Case> thin_cases(std::string_view op, Types types) {
   return list;
 }
 
+std::vector<Case> few_vector_cases(std::string_view op, Types types) {
+  std::vector<Case> list;
+  with_descriptor(op, types, [&](auto c) {
+    if constexpr (std::same_as<decltype(c), GemmCase>) {
+      constexpr std::int64_t kFew[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 17, 24, 33, 48};
+      constexpr std::int64_t kLengths[] = {64, 79, 128, 203, 1031}, kDepths[] = {64, 67, 130, 515};
+      Sampler sampler(std::uint64_t(types.in) + 29);
+      for (const std::int64_t few : kFew)
+        for (const bool rows : kBools)
+          for (const Op ta : {Op::NoTrans, Op::Trans})
+            for (const Op tb : {Op::NoTrans, Op::Trans}) {
+              GemmCase one = sampled(sampler, c);
+              const std::int64_t length = sampler.pick(kLengths);
+              one.m = rows ? few : length;
+              one.n = rows ? length : few;
+              one.k = sampler.pick(kDepths);
+              one.layout = Layout::RowMajor;
+              one.transA = ta, one.transB = tb;
+              one.lda = line_length(one.layout, ta, one.m, one.k) + sampler.below(3);
+              one.ldb = line_length(one.layout, tb, one.k, one.n) + sampler.below(3);
+              one.ldc = one.n + sampler.below(3);
+              one.strideC = kPacked;
+              list.push_back(one);
+            }
+    }
+  });
+  return list;
+}
+
 }  // namespace mblas::testing

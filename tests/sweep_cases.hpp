@@ -26,5 +26,7 @@ cases::Case large_case(std::string_view op, Types types);
 /// Shapes that reach the limits of grids of blocks: batches of more than 65,535 matrices, and
 /// matrices of more than 65,535 tiles on one side; and batches of hundreds of small products.
 std::vector<cases::Case> thin_cases(std::string_view op, Types types);
+/// Products of which C has few rows or columns, with all pairs of operations; of gemm only.
+std::vector<cases::Case> few_vector_cases(std::string_view op, Types types);
 
 }  // namespace mblas::testing

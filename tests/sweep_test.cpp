@@ -184,6 +184,10 @@ TEST_P(Sweep, Thin) {
     GTEST_SKIP() << "one type is enough on the host";
   run(thin_cases(GetParam().op, GetParam().types));
 }
+TEST_P(Sweep, FewVectors) {
+  if (GetParam().op != op_name<GemmArgs>) GTEST_SKIP() << "products only";
+  run(affordable(few_vector_cases(GetParam().op, GetParam().types)));
+}
 TEST_P(Sweep, Large) {
   std::vector<cases::Case> list{large_case(GetParam().op, GetParam().types)};
   if (GetParam().op == op_name<TransposeInplaceArgs>)  // some rows take squares only
@@ -259,11 +263,13 @@ TEST_P(Sweep, SameBits) {
   std::vector<cases::Case> list = sample(8);
   // Every way in which work may be split: rows, columns, sums, none.
 #ifdef MBLAS_TEST_SANITIZED
-  constexpr std::int64_t kShapes[][3] = {{259, 261, 120}, {8, 8, 5000}, {1, 900, 300}};
+  constexpr std::int64_t kShapes[][3] = {
+      {259, 261, 120}, {8, 8, 5000}, {1, 900, 300}, {5, 300, 200}};
 #else
   constexpr std::int64_t kShapes[][3] = {
       {259, 261, 120}, {260, 260, 31}, {420, 330, 150}, {8, 8, 6000}, {3000, 16, 16},
-      {16, 3000, 16},  {1, 700, 500},  {700, 1, 500},   {40, 41, 42}, {150, 170, 700}};
+      {16, 3000, 16},  {1, 700, 500},  {700, 1, 500},   {40, 41, 42}, {150, 170, 700},
+      {5, 700, 400},   {700, 11, 400}, {3, 200, 40000}};
 #endif
   for (const auto& [m, n, k] : kShapes) {
     list.push_back(packed(resized(large_case(row.op, row.types), m, n, k)));

@@ -33,7 +33,7 @@ bool multiplies_bf16_fast() { return __builtin_cpu_is("amd"); }
 
 #define MBLAS_ISA_ROW(name, isa, title, supported, affine, ...)                           \
   {                                                                                       \
-    name, title, supported, isa::gemm_kernels, isa::gemm_panels, isa::gemv_kernels,       \
+    name, title, supported, isa::gemm_kernels, isa::gemm_panels, isa::thin_kernels,       \
         isa::gemm_finish, isa::geam_blocks, isa::transpose_blocks, isa::transpose_panels, \
         isa::gf256_table_columns, affine __VA_OPT__(, ) __VA_ARGS__                       \
   }

@@ -97,19 +97,35 @@ struct FinishKernel {
   void (*run)(const FinishRows&);
 };
 
-/// A part of a matrix times a vector: M is rows×cols, x and y are contiguous.
-struct GemvPart {
+/// A few vectors, k elements each: element p of vector r lies at from[r * vector + p * depth].
+struct ThinVectors {
+  const void* from;
+  std::int64_t vector, depth;
+  std::int64_t k;
+  int vectors;
+  bool for_dot;  ///< what is to read them; else it is `add`
+  void* to;      ///< vectors times k, rounded up to ThinKernels::step, elements of x_size bytes
+};
+
+/// A part of a matrix, rows×cols as stored, times a few vectors.
+struct ThinPart {
   const void* M;
   std::int64_t ld, rows, cols;
-  const void* x;
-  void* y;
+  const void* x;  ///< packed; dot: x_ld elements apart. From a multiple of `step` of k on
+  std::int64_t x_ld;
+  void* y;  ///< sums, of the type that accumulates: those of vector r from r * y_ld on
+  std::int64_t y_ld;
+  int vectors;
   bool far;  ///< M is fetched into the second-level cache, further ahead; else into the first
 };
 
-/// y = M x by dot products along the rows; y = Mᵀ x by adding rows up.
-struct GemvKernels {
-  void (*dot)(const GemvPart&);
-  void (*add)(const GemvPart&);
+/// Products of a few vectors with a matrix of one type, which is read once.
+struct ThinKernels {
+  DType in;
+  int step, x_size;
+  void (*pack)(const ThinVectors&);
+  void (*dot)(const ThinPart&);  ///< y = M x by dot products along the rows
+  void (*add)(const ThinPart&);  ///< y = Mᵀ x by adding rows up
 };
 
 /// A block of C = alpha op(A) + beta op(B): m×n of C. A or B null: its term is absent. Transposed
@@ -189,7 +205,7 @@ struct CpuIsa {
   bool (*supported)();
   std::span<const GemmTileKernel> gemm;
   const GemmPanels* panels;  ///< by DType f32 … cf64
-  const GemvKernels* gemv;   ///< by DType f32, f64
+  std::span<const ThinKernels> thin;
   std::span<const FinishKernel> finish;
   const GeamBlockKernel* geam;      ///< by DType f32 … bf16
   const TransposeBlock* transpose;  ///< by DType, from b1
@@ -205,7 +221,7 @@ struct CpuIsa {
   namespace isa {                                        \
   extern const GemmTileKernel gemm_kernels[9];           \
   extern const GemmPanels gemm_panels[4];                \
-  extern const GemvKernels gemv_kernels[2];              \
+  extern const ThinKernels thin_kernels[5];              \
   extern const FinishKernel gemm_finish[7];              \
   extern const GeamBlockKernel geam_blocks[6];           \
   extern const TransposeBlock transpose_blocks[5];       \

@@ -11,9 +11,9 @@ namespace mblas::cpu {
 const char* gemm_small_declines(const GemmArgs& args, const DeviceInfo& device);
 void gemm_small(const GemmArgs& args, Queue& queue);
 bool gemm_small_immediate(const GemmArgs& args);
-const char* gemm_gemv_declines(const GemmArgs& args, const DeviceInfo& device);
-std::size_t gemm_gemv_workspace(const GemmArgs& args, const DeviceInfo& device);
-void gemm_gemv(const GemmArgs& args, Queue& queue);
+const char* gemm_thin_declines(const GemmArgs& args, const DeviceInfo& device);
+std::size_t gemm_thin_workspace(const GemmArgs& args, const DeviceInfo& device);
+void gemm_thin(const GemmArgs& args, Queue& queue);
 const char* gemm_split_declines(const GemmArgs& args, const DeviceInfo& device);
 std::size_t gemm_split_workspace(const GemmArgs& args, const DeviceInfo& device);
 void gemm_split(const GemmArgs& args, Queue& queue);
@@ -42,6 +42,8 @@ inline void gemm_finish_block(const GemmArgs& args, std::int64_t batch, std::int
                               std::int64_t j, std::int64_t rows, std::int64_t cols) {
   gemm_finish_block(args, args.out, nullptr, 0, batch, i, j, rows, cols);
 }
+/// The same of a whole matrix of C, S having sums of the type that accumulates, without alpha.
+void gemm_finish_sums(const GemmArgs& args, std::int64_t batch, const void* S, std::int64_t lds);
 /// Is nothing lost where the epilogue begins with elements of C?
 inline bool gemm_fuses_in_place(const GemmArgs& args) {
   return size_of(args.out) >= 4 && args.in != DType::i8;

@@ -6,6 +6,7 @@
 #include "cpu/isa.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/parallel.hpp"
+#include "mblas/accuracy.hpp"
 
 namespace mblas::cpu {
 namespace {
@@ -57,6 +58,12 @@ void gemm_finish_block(const GemmArgs& args, DType in, const void* S, std::int64
           args.in == DType::i8 ? args.alpha : Scalar{1, 0}, apart ? args.beta : Scalar{},
           from(args.epilogue, args.out, per_row ? i : j)},
          in, args.out);
+}
+
+void gemm_finish_sums(const GemmArgs& args, std::int64_t batch, const void* S, std::int64_t lds) {
+  finish({S, lds, args.C.at(batch, size_of(args.out)), args.C.ld, args.m, args.n, args.alpha,
+          args.beta, args.epilogue},
+         accumulator_of(args.in), args.out);
 }
 
 }  // namespace mblas::cpu

@@ -1,0 +1,449 @@
+// A few vectors times a matrix whose elements are used once for each: limited by reading the matrix
+// once, and from some four vectors of 16-bit elements on by the multiply-adds. The matrix is read
+// where it lies and converted in registers; the vectors, which pass by again and again, are packed
+// in the type that is computed in.
+//
+// Along the rows of the matrix (dot) and across them (add) a block of sums stays in registers:
+// every vector by several rows, or by several vectors of columns. Fewer loads than multiply-adds
+// are needed so, and several streams are under way. Sums of columns go to memory between blocks of
+// rows, few enough for the TLB. An element's sum is the same whatever rows, columns and
+// vectors go with it.
+#include <utility>
+
+#include "cpu/isa.hpp"
+#include "cpu/simd.hpp"
+
+namespace mblas::cpu::MBLAS_ISA {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kRegisters = 32;
+#else
+constexpr int kRegisters = 16;
+#endif
+constexpr std::int64_t kLine = 64;
+constexpr int kMostAtOnce = 8;               // vectors
+constexpr std::int64_t kCached = 128 << 10;  // bytes of the matrix that groups of vectors share
+
+/// Rows, or vectors of columns, whose sums with R vectors fit the registers beside a register for
+/// each of them and one for an element of a vector.
+template <int R>
+constexpr int kWith = int(smaller(kRegisters / 4, (kRegisters - 1) / (R + 1)));
+
+/// Vectors of columns at a time: more than four of several vectors' sums were slower to store.
+template <int R>
+constexpr int kColumns = R <= 2 ? kWith<R> : int(smaller(4, kWith<R>));
+
+/// Rows whose columns are added up before the sums are stored: as many streams of wide elements as
+/// the processor's own fetches follow, while reading and not multiplying takes the time.
+template <class T>
+MBLAS_INLINE std::int64_t rows_at_once(int vectors) {
+  constexpr int few = sizeof(typename T::Element) == sizeof(typename T::Sum) ? 5 : 2;
+  return vectors <= few ? 8 : 32;
+}
+
+template <class V>
+MBLAS_INLINE auto add_lanes(const V& v) {
+  if constexpr (sizeof(V) > 16) {
+    using Half = Vector<std::remove_cvref_t<decltype(V{}[0])>, sizeof(V) / 2>;
+    struct Halves {
+      Half low, high;
+    };
+    const auto halves = __builtin_bit_cast(Halves, v);
+    return add_lanes(halves.low + halves.high);
+  } else if constexpr (sizeof(V) / sizeof(v[0]) == 4) {
+    return (v[0] + v[2]) + (v[1] + v[3]);
+  } else {
+    return v[0] + v[1];
+  }
+}
+
+/// A vector of the elements from p on, as they are computed with. (Masks in the intrinsics: GCC 12
+/// finds its own headers' undefined vectors used uninitialized; and it takes generic vectors
+/// apart.)
+MBLAS_INLINE Vector<float> widened(const half* p) {
+#if defined(__AVX512F__)
+  return __builtin_bit_cast(
+      Vector<float>,
+      _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
+#elif defined(__AVX2__)
+  return __builtin_bit_cast(Vector<float>,
+                            _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+#else
+  Vector<float> v;
+  for (int i = 0; i < kLanes<float>; ++i) v[i] = widen(p[i]);
+  return v;
+#endif
+}
+MBLAS_INLINE Vector<float> widened(const bfloat16* p) {
+  using Bits = Vector<std::uint32_t>;
+#if defined(__AVX512F__)
+  const auto bits = __builtin_bit_cast(
+      Bits,
+      _mm512_maskz_cvtepu16_epi32(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
+#elif defined(__AVX2__)
+  const auto bits = __builtin_bit_cast(
+      Bits, _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+#else
+  Bits bits;
+  for (int i = 0; i < kLanes<float>; ++i) bits[i] = p[i].bits;
+#endif
+  return __builtin_bit_cast(Vector<float>, bits << 16);
+}
+MBLAS_INLINE Vector<std::uint32_t> widened(const std::int8_t* p) {
+  using V = Vector<std::uint32_t>;
+#if defined(__AVX512F__)
+  return __builtin_bit_cast(
+      V, _mm512_maskz_cvtepi8_epi32(0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+#elif defined(__AVX2__)
+  return __builtin_bit_cast(
+      V, _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+#else
+  V v;
+  for (int i = 0; i < kLanes<std::uint32_t>; ++i) v[i] = widen(p[i]);
+  return v;
+#endif
+}
+
+/// Elements as stored, as they are multiplied (Operand, and X in packed vectors) and as they are
+/// added up (Sum). A row's elements are taken kStep at a time, columns kDepth rows at a time.
+template <DType Tag, class ElementT, class RealT>
+struct Floats {
+  static constexpr DType kTag = Tag;
+  using Element = ElementT;
+  using X = RealT;
+  using Sum = RealT;
+  using Sums = Vector<Sum>;
+  using Operand = Sums;
+  static constexpr int kStep = kLanes<Sum>, kDepth = 1;
+
+  static MBLAS_INLINE Operand row(const Element* p) {
+    if constexpr (sizeof(Element) == sizeof(Sum))
+      return load<Operand>(p);
+    else
+      return widened(p);
+  }
+  /// The first `count`, and zeros.
+  static MBLAS_INLINE Operand row_first(const Element* p, int count) {
+    if constexpr (sizeof(Element) == sizeof(Sum)) {
+      return load_first<Operand>(p, count);
+    } else {
+      Element some[kStep] = {};
+      __builtin_memcpy(some, p, std::size_t(count) * sizeof(Element));
+      return row(some);
+    }
+  }
+  static MBLAS_INLINE Operand columns(const Element* p, const Element*) { return row(p); }
+  static MBLAS_INLINE Operand columns_first(const Element* p, const Element*, int count) {
+    return row_first(p, count);
+  }
+  static MBLAS_INLINE X everywhere(const X* x) { return *x; }
+  template <class Y>
+  static MBLAS_INLINE void add(Sums& sums, const Operand& m, const Y& x) {
+    sums += x * m;
+  }
+};
+
+#if defined(__AVX2__)
+/// Two products a lane: of neighbours in a row, or of two rows.
+struct Int8 {
+  static constexpr DType kTag = DType::i8;
+  using Element = std::int8_t;
+  using X = std::int16_t;
+  using Sum = std::uint32_t;
+  using Sums = Vector<Sum>;
+  using Operand = Sums;
+  static constexpr int kStep = 2 * kLanes<Sum>, kDepth = 2;
+
+  static MBLAS_INLINE Operand row(const Element* p) {
+#if defined(__AVX512F__)
+    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return __builtin_bit_cast(Operand, _mm512_cvtepi8_epi16(bytes));
+#else
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return __builtin_bit_cast(Operand, _mm256_cvtepi8_epi16(bytes));
+#endif
+  }
+  static MBLAS_INLINE Operand row_first(const Element* p, int count) {
+    Element some[kStep] = {};
+    __builtin_memcpy(some, p, std::size_t(count));
+    return row(some);
+  }
+  static MBLAS_INLINE Operand columns(const Element* p, const Element* next) {
+    return (widened(p) & 0xffff) | widened(next) << 16;
+  }
+  static MBLAS_INLINE Operand columns_first(const Element* p, const Element* next, int count) {
+    Element some[2][kLanes<Sum>] = {};
+    __builtin_memcpy(some[0], p, std::size_t(count));
+    __builtin_memcpy(some[1], next, std::size_t(count));
+    return columns(some[0], some[1]);
+  }
+  static MBLAS_INLINE Operand everywhere(const X* x) {
+    Sum both;
+    __builtin_memcpy(&both, x, sizeof both);
+    return Operand{} + both;
+  }
+  static MBLAS_INLINE void add(Sums& sums, const Operand& m, const Operand& x) {
+#if defined(__AVX512F__)
+    sums += __builtin_bit_cast(
+        Sums, _mm512_madd_epi16(__builtin_bit_cast(__m512i, m), __builtin_bit_cast(__m512i, x)));
+#else
+    sums += __builtin_bit_cast(
+        Sums, _mm256_madd_epi16(__builtin_bit_cast(__m256i, m), __builtin_bit_cast(__m256i, x)));
+#endif
+  }
+};
+#else
+using Int8 = Floats<DType::i8, std::int8_t, std::uint32_t>;
+#endif
+
+/// Where to prefetch while rows pass by: some bytes ahead, and near their end what is read after
+/// it.
+template <bool Far>
+struct Ahead {
+  static constexpr std::int64_t kBytes = (Far ? 16 : 8) * 64;
+  std::int64_t turn, after;  // bytes before the end of a row; from it to the begin of what is next
+
+  MBLAS_INLINE std::int64_t operator()(std::int64_t at) const { return at < turn ? 0 : after; }
+};
+template <bool Far>
+MBLAS_INLINE Ahead<Far> ahead(std::int64_t row_bytes, std::int64_t to_next) {
+  return {row_bytes - Ahead<Far>::kBytes, to_next - row_bytes};
+}
+template <bool Far>
+MBLAS_INLINE void fetch(const void* p, std::int64_t further) {
+  const auto* const at = static_cast<const std::byte*>(p) + Ahead<Far>::kBytes + further;
+  if constexpr (Far)
+    __builtin_prefetch(at, 0, 2);
+  else
+    __builtin_prefetch(at);
+}
+
+/// Q rows from M on times R vectors from x on: sums at y.
+template <class T, int R, int Q, bool Far>
+MBLAS_INLINE void dot_rows(const ThinPart& g, const typename T::Element* M, const typename T::X* x,
+                           typename T::Sum* y) {
+  using Sums = typename T::Sums;
+  using Operand = typename T::Operand;
+  constexpr int size = sizeof(typename T::Element), step = T::kStep;
+  constexpr int sets = R == 1 ? 2 : 1, unroll = int(larger(sets, kLine / (step * size)));
+  const auto after = ahead<Far>(g.cols * size, Q * g.ld * size);
+  Sums sums[sets][Q][R] = {};
+  std::int64_t p = 0;
+  for (; p + unroll * step <= g.cols; p += unroll * step) {
+    const std::int64_t further = after(p * size);
+#pragma GCC unroll 4
+    for (int u = 0; u < unroll; ++u) {
+      Operand m[Q];
+#pragma GCC unroll 8
+      for (int q = 0; q < Q; ++q) {
+        const auto* const from = M + q * g.ld + p + u * step;
+        if (u * step * size % kLine == 0) fetch<Far>(from, further);
+        m[q] = T::row(from);
+      }
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
+        const Operand xs = load<Operand>(x + r * g.x_ld + p + u * step);
+#pragma GCC unroll 8
+        for (int q = 0; q < Q; ++q) T::add(sums[u % sets][q][r], m[q], xs);
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (int u = 0; u < unroll; ++u, p += step) {
+    const int count = int(smaller(step, g.cols - p));
+    if (count <= 0) break;
+#pragma GCC unroll 8
+    for (int q = 0; q < Q; ++q) {
+      const Operand m = T::row_first(M + q * g.ld + p, count);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r)
+        T::add(sums[u % sets][q][r], m, load<Operand>(x + r * g.x_ld + p));
+    }
+  }
+#pragma GCC unroll 8
+  for (int q = 0; q < Q; ++q)
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      Sums sum = sums[0][q][r];
+      if constexpr (sets == 2) sum += sums[1][q][r];
+      y[r * g.y_ld + q] = add_lanes(sum);
+    }
+}
+
+/// All rows times R vectors.
+template <class T, int R, bool Far>
+void dot_all(const ThinPart& g, std::int64_t first) {
+  constexpr int Q = kWith<R>;
+  const auto* M = static_cast<const typename T::Element*>(g.M);
+  const auto* const x = static_cast<const typename T::X*>(g.x) + first * g.x_ld;
+  auto* y = static_cast<typename T::Sum*>(g.y) + first * g.y_ld;
+  std::int64_t i = 0;
+  for (; i + Q <= g.rows; i += Q) dot_rows<T, R, Q, Far>(g, M + i * g.ld, x, y + i);
+  for (; i < g.rows; ++i) dot_rows<T, R, 1, Far>(g, M + i * g.ld, x, y + i);
+}
+
+/// Adds some rows, times elements of R vectors, to the sums of `N` vectors of
+/// columns, of one column and up to a vector where N is 0.
+template <class T, int R, int N, bool Far>
+MBLAS_INLINE void add_columns(const ThinPart& g, const typename T::Element* M,
+                              const typename T::X* x, typename T::Sum* y, bool start, int count,
+                              std::int64_t further) {
+  using Sums = typename T::Sums;
+  using Operand = typename T::Operand;
+  constexpr int lanes = kLanes<typename T::Sum>, n = N == 0 ? 1 : N;
+  constexpr int bytes = lanes * int(sizeof(typename T::Element));
+  Sums sums[R][n];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < n; ++v) {
+      const auto* const from = y + r * g.y_ld + v * lanes;
+      sums[r][v] = start ? Sums{} : N == 0 ? load_first<Sums>(from, count) : load<Sums>(from);
+    }
+  for (std::int64_t p = 0; p < g.rows; p += T::kDepth, x += g.vectors * T::kDepth) {
+    const auto* const from = M + p * g.ld;
+    // Past the last row x has a zero.
+    const auto* const next = T::kDepth == 2 && p + 1 < g.rows ? from + g.ld : from;
+    Operand m[n];
+#pragma GCC unroll 8
+    for (int v = 0; v < n; ++v) {
+      if (v * bytes % kLine == 0) {
+        fetch<Far>(from + v * lanes, further);
+        if constexpr (T::kDepth == 2) fetch<Far>(next + v * lanes, further);
+      }
+      m[v] = N == 0 ? T::columns_first(from, next, count)
+                    : T::columns(from + v * lanes, next + v * lanes);
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const auto xs = T::everywhere(x + r * T::kDepth);
+#pragma GCC unroll 8
+      for (int v = 0; v < n; ++v) T::add(sums[r][v], m[v], xs);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < n; ++v) {
+      auto* const to = y + r * g.y_ld + v * lanes;
+      if (N == 0)
+        store_first(to, sums[r][v], count);
+      else
+        store(to, sums[r][v]);
+    }
+}
+
+/// A block of rows, times R vectors. `start`: it is the first one.
+template <class T, int R, bool Far>
+void add_all(const ThinPart& g, std::int64_t first, bool start) {
+  constexpr int N = kColumns<R>, lanes = kLanes<typename T::Sum>;
+  const auto* const M = static_cast<const typename T::Element*>(g.M);
+  const auto* const x = static_cast<const typename T::X*>(g.x) + first * T::kDepth;
+  auto* const y = static_cast<typename T::Sum*>(g.y) + first * g.y_ld;
+  constexpr int size = sizeof(typename T::Element);
+  const auto after = ahead<Far>(g.cols * size, rows_at_once<T>(g.vectors) * g.ld * size);
+  std::int64_t j = 0;
+  for (; j + N * lanes <= g.cols; j += N * lanes)
+    add_columns<T, R, N, Far>(g, M + j, x, y + j, start, 0, after(j * size));
+  for (; j < g.cols; j += lanes)
+    add_columns<T, R, 0, Far>(g, M + j, x, y + j, start, int(smaller(lanes, g.cols - j)),
+                              after(j * size));
+}
+
+template <class T>
+struct Table {
+  void (*dot[2][kMostAtOnce])(const ThinPart&, std::int64_t);  // [far][vectors - 1]
+  void (*add[2][kMostAtOnce])(const ThinPart&, std::int64_t, bool);
+};
+template <class T, int... R>
+constexpr Table<T> table(std::integer_sequence<int, R...>) {
+  return {{{dot_all<T, R + 1, false>...}, {dot_all<T, R + 1, true>...}},
+          {{add_all<T, R + 1, false>...}, {add_all<T, R + 1, true>...}}};
+}
+template <class T>
+constexpr Table<T> kTable = table<T>(std::make_integer_sequence<int, kMostAtOnce>());
+
+/// Calls f(first, count) for groups of nearly as many vectors, kMostAtOnce at most.
+template <class F>
+MBLAS_INLINE void for_groups(int vectors, const F& f) {
+  const int groups = (vectors + kMostAtOnce - 1) / kMostAtOnce;
+  for (int g = 0, first = 0; g < groups; ++g) {
+    const int count = vectors / groups + (g < vectors % groups);
+    f(first, count);
+    first += count;
+  }
+}
+
+/// Rows, or columns, of a block that the second-level cache keeps from one group to the next; all
+/// of them where there is one group.
+MBLAS_INLINE std::int64_t block_of(const ThinPart& g, std::int64_t all, std::int64_t bytes) {
+  return g.vectors <= kMostAtOnce ? all : larger(kCached / larger(bytes, 1) / 64 * 64, 64);
+}
+
+template <class T>
+void dot(const ThinPart& whole) {
+  const std::int64_t block = block_of(whole, whole.rows, whole.cols * sizeof(typename T::Element));
+  for (std::int64_t i = 0; i < whole.rows; i += block) {
+    ThinPart g = whole;
+    g.M = static_cast<const typename T::Element*>(whole.M) + i * g.ld;
+    g.y = static_cast<typename T::Sum*>(whole.y) + i;
+    g.rows = smaller(block, whole.rows - i);
+    for_groups(g.vectors, [&](int first, int count) { kTable<T>.dot[g.far][count - 1](g, first); });
+  }
+}
+
+template <class T>
+void add(const ThinPart& whole) {
+  const std::int64_t rows = rows_at_once<T>(whole.vectors);
+  const std::int64_t block = block_of(whole, whole.cols, rows * sizeof(typename T::Element));
+  for (std::int64_t p = 0; p < whole.rows; p += rows) {
+    for (std::int64_t j = 0; j < whole.cols; j += block) {
+      ThinPart g = whole;
+      g.M = static_cast<const typename T::Element*>(whole.M) + p * g.ld + j;
+      g.x = static_cast<const typename T::X*>(whole.x) + p * g.vectors;
+      g.y = static_cast<typename T::Sum*>(whole.y) + j;
+      g.rows = smaller(rows, whole.rows - p);
+      g.cols = smaller(block, whole.cols - j);
+      for_groups(g.vectors,
+                 [&](int first, int count) { kTable<T>.add[g.far][count - 1](g, first, p == 0); });
+    }
+  }
+}
+
+template <class T>
+void pack(const ThinVectors& v) {
+  const auto* const from = static_cast<const typename T::Element*>(v.from);
+  auto* const to = static_cast<typename T::X*>(v.to);
+  const std::int64_t k = round_up(v.k, T::kStep), depth = T::kDepth;
+  const auto value = [&](std::int64_t r, std::int64_t p) __attribute__((always_inline)) {
+    return p < v.k ? typename T::X(widen(from[r * v.vector + p * v.depth])) : typename T::X(0);
+  };
+  if (v.for_dot) {
+    for (std::int64_t r = 0; r < v.vectors; ++r)
+      for (std::int64_t p = 0; p < k; ++p) to[r * k + p] = value(r, p);
+  } else {
+    for (std::int64_t p = 0; p < k; ++p)
+      for (std::int64_t r = 0; r < v.vectors; ++r)
+        to[(p / depth * v.vectors + r) * depth + p % depth] = value(r, p);
+  }
+}
+
+template <class T>
+constexpr ThinKernels row() {
+  return {T::kTag, T::kStep, int(sizeof(typename T::X)), pack<T>, dot<T>, add<T>};
+}
+
+using enum DType;
+
+}  // namespace
+
+constinit const ThinKernels thin_kernels[5] = {
+    row<Floats<f32, float, float>>(),
+    row<Floats<f64, double, double>>(),
+    row<Floats<f16, half, float>>(),
+    row<Floats<bf16, bfloat16, float>>(),
+    row<Int8>(),
+};
+
+}  // namespace mblas::cpu::MBLAS_ISA
