@@ -76,6 +76,31 @@ void pack(typename T::Real* dst, const typename T::In* src, std::int64_t step, s
       if (width < W) {
         for (std::int64_t x = p0 * W * parts; x < p1 * W * parts; ++x) to[x] = 0;
         copy_panel(width);
+      } else if constexpr (parts == 1 && sizeof(In) < sizeof(Real)) {
+        constexpr int lanes = kLanes<Real>, whole = (W + lanes - 1) / lanes * lanes;
+        if (step == 1 && w0 + whole <= count) {
+          // What is too much is overwritten by the next step, but for the last one.
+          const std::int64_t end = whole == W ? p1 : p1 - 1;
+          for (std::int64_t p = p0; p < end; ++p)
+            for (int w = 0; w < whole; w += lanes)
+              store(to + p * W + w, widened(from + p * stride + w));
+          for (std::int64_t p = end; p < p1; ++p)
+            for (int w = 0; w < W; ++w) copy(p, w);
+        } else if (stride == 1) {
+          alignas(64) Real rows[W][steps];
+          const std::int64_t some = p1 - p0;
+          for (int w = 0; w < W; ++w) {
+            const In* x = from + w * step + p0;
+            std::int64_t p = 0;
+            for (; p + lanes <= some; p += lanes) store(&rows[w][p], widened(x + p));
+            for (; p < some; ++p) rows[w][p] = widen(x[p]);
+          }
+          transpose_block<sizeof(Real)>(reinterpret_cast<const std::byte*>(rows), sizeof rows[0],
+                                        reinterpret_cast<std::byte*>(to + p0 * W), W * sizeof(Real),
+                                        W, some);
+        } else {
+          copy_panel(W);
+        }
       } else if (step == 1) {  // known to the compiler in this copy of the loop
         copy_panel(W);
       } else if constexpr (parts == 1 && sizeof(In) == sizeof(Real)) {

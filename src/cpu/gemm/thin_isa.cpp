@@ -58,53 +58,6 @@ MBLAS_INLINE auto add_lanes(const V& v) {
   }
 }
 
-/// A vector of the elements from p on, as they are computed with. (Masks in the intrinsics: GCC 12
-/// finds its own headers' undefined vectors used uninitialized; and it takes generic vectors
-/// apart.)
-MBLAS_INLINE Vector<float> widened(const half* p) {
-#if defined(__AVX512F__)
-  return __builtin_bit_cast(
-      Vector<float>,
-      _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
-#elif defined(__AVX2__)
-  return __builtin_bit_cast(Vector<float>,
-                            _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
-#else
-  Vector<float> v;
-  for (int i = 0; i < kLanes<float>; ++i) v[i] = widen(p[i]);
-  return v;
-#endif
-}
-MBLAS_INLINE Vector<float> widened(const bfloat16* p) {
-  using Bits = Vector<std::uint32_t>;
-#if defined(__AVX512F__)
-  const auto bits = __builtin_bit_cast(
-      Bits,
-      _mm512_maskz_cvtepu16_epi32(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
-#elif defined(__AVX2__)
-  const auto bits = __builtin_bit_cast(
-      Bits, _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
-#else
-  Bits bits;
-  for (int i = 0; i < kLanes<float>; ++i) bits[i] = p[i].bits;
-#endif
-  return __builtin_bit_cast(Vector<float>, bits << 16);
-}
-MBLAS_INLINE Vector<std::uint32_t> widened(const std::int8_t* p) {
-  using V = Vector<std::uint32_t>;
-#if defined(__AVX512F__)
-  return __builtin_bit_cast(
-      V, _mm512_maskz_cvtepi8_epi32(0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
-#elif defined(__AVX2__)
-  return __builtin_bit_cast(
-      V, _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
-#else
-  V v;
-  for (int i = 0; i < kLanes<std::uint32_t>; ++i) v[i] = widen(p[i]);
-  return v;
-#endif
-}
-
 /// Elements as stored, as they are multiplied (Operand, and X in packed vectors) and as they are
 /// added up (Sum). A row's elements are taken kStep at a time, columns kDepth rows at a time.
 template <DType Tag, class ElementT, class RealT>
