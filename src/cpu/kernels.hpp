@@ -42,8 +42,9 @@ inline void gemm_finish_block(const GemmArgs& args, std::int64_t batch, std::int
                               std::int64_t j, std::int64_t rows, std::int64_t cols) {
   gemm_finish_block(args, args.out, nullptr, 0, batch, i, j, rows, cols);
 }
-/// The same of a whole matrix of C, S having sums of the type that accumulates, without alpha.
-void gemm_finish_sums(const GemmArgs& args, std::int64_t batch, const void* S, std::int64_t lds);
+/// The same with S having sums of the type that accumulates, without alpha.
+void gemm_finish_sums(const GemmArgs& args, const void* S, std::int64_t lds, std::int64_t batch,
+                      std::int64_t i, std::int64_t j, std::int64_t rows, std::int64_t cols);
 /// Is nothing lost where the epilogue begins with elements of C?
 inline bool gemm_fuses_in_place(const GemmArgs& args) {
   return size_of(args.out) >= 4 && args.in != DType::i8;

@@ -263,6 +263,38 @@ MBLAS_INLINE Vector<std::uint32_t> widened(const std::int8_t* p) {
 #endif
 }
 
+#if defined(__AVX2__)
+// Pairs of int16 numbers in lanes of 32 bits, which one instruction multiplies and adds up.
+
+/// Of neighbours, twice as many as lanes.
+MBLAS_INLINE Vector<std::uint32_t> pairs_along(const std::int8_t* p) {
+#if defined(__AVX512F__)
+  const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  return __builtin_bit_cast(Vector<std::uint32_t>, _mm512_cvtepi8_epi16(bytes));
+#else
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return __builtin_bit_cast(Vector<std::uint32_t>, _mm256_cvtepi8_epi16(bytes));
+#endif
+}
+/// Of an element from p and one from `next` on.
+MBLAS_INLINE Vector<std::uint32_t> pairs_across(const std::int8_t* p, const std::int8_t* next) {
+  return (widened(p) & 0xffff) | widened(next) << 16;
+}
+/// In each lane the sum of the two products.
+MBLAS_INLINE Vector<std::uint32_t> multiply_pairs(const Vector<std::uint32_t>& a,
+                                                  const Vector<std::uint32_t>& b) {
+#if defined(__AVX512F__)
+  return __builtin_bit_cast(
+      Vector<std::uint32_t>,
+      _mm512_madd_epi16(__builtin_bit_cast(__m512i, a), __builtin_bit_cast(__m512i, b)));
+#else
+  return __builtin_bit_cast(
+      Vector<std::uint32_t>,
+      _mm256_madd_epi16(__builtin_bit_cast(__m256i, a), __builtin_bit_cast(__m256i, b)));
+#endif
+}
+#endif
+
 // Transposes of blocks in registers. Within 16 bytes: interleaving row i with row i + N/2 is one
 // step of the perfect shuffle of N×N elements; log2 N steps transpose them. Wider vectors do so to
 // all their 16-byte lanes at once; which rows and columns the lanes stand for is up to the loads

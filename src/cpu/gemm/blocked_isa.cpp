@@ -6,7 +6,8 @@
 // the second level holds, pass by; the microkernel keeps a kMR×kNR block of sums in registers and
 // reads both panels with unit stride. Sums over several kKC live in an accumulation tile, so that C
 // is read, scaled and rounded once. An element's sum depends on k alone, not on the tile that it
-// falls into.
+// falls into. int8 is packed as pairs of int16 along k, whose products one instruction adds up:
+// twice as fast as by products of 32 bits.
 //
 // After K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS
 // 34(3), 2008.
@@ -42,6 +43,11 @@ struct Types {
   static constexpr int kMC = kPackedA / (kKC * kElement) / kMR * kMR;
   static constexpr int kNC = kPackedB / (kKC * kElement) / kNR * kNR;
   static constexpr int kMicro = kMR * kNR * kParts;  // sums of a microtile
+#if defined(__AVX2__)
+  static constexpr int kDepth = InTag == DType::i8 ? 2 : 1;  // elements in a packed number
+#else
+  static constexpr int kDepth = 1;
+#endif
 };
 
 /// Packs `count` rows (of A) or columns (of B), `depth` deep, into panels of W:
@@ -114,6 +120,64 @@ void pack(typename T::Real* dst, const typename T::In* src, std::int64_t step, s
   }
 }
 
+#if defined(__AVX2__)
+/// The same of int8 in pairs: [panel][depth / 2][W], filled up with zeros.
+template <class T, int W>
+void pack_pairs(std::uint32_t* dst, const std::int8_t* src, std::int64_t step, std::int64_t stride,
+                std::int64_t count, std::int64_t depth) {
+  constexpr int lanes = kLanes<std::uint32_t>, whole = (W + lanes - 1) / lanes * lanes;
+  constexpr int pairs = 16;  // of a panel, in turn
+  for (std::int64_t p0 = 0; p0 < depth; p0 += 2 * pairs) {
+    const std::int64_t some = smaller(2 * pairs, depth - p0), all = (some + 1) / 2;
+    for (std::int64_t w0 = 0; w0 < count; w0 += W) {
+      const std::int64_t width = smaller(W, count - w0);
+      const std::int8_t* from = src + w0 * step + p0 * stride;
+      std::uint32_t* to = dst + w0 * ((depth + 1) / 2) + p0 / 2 * W;
+      const auto pair = [&](std::int64_t q, std::int64_t w) __attribute__((always_inline)) {
+        const std::int8_t* x = from + w * step + 2 * q * stride;
+        return (widen(x[0]) & 0xffff) | (2 * q + 1 < some ? widen(x[stride]) << 16 : 0);
+      };
+      if (width == W && stride == 1) {
+        alignas(64) std::uint32_t rows[W][pairs];
+        for (int w = 0; w < W; ++w) {
+          std::int64_t q = 0;
+          for (; 2 * (q + lanes) <= some; q += lanes)
+            store(&rows[w][q], pairs_along(from + w * step + 2 * q));
+          for (; q < all; ++q) rows[w][q] = pair(q, w);
+        }
+        transpose_block<4>(reinterpret_cast<const std::byte*>(rows), sizeof rows[0],
+                           reinterpret_cast<std::byte*>(to), W * sizeof(std::uint32_t), W, all);
+      } else if (step == 1 && w0 + whole <= count) {
+        // What is too much is overwritten by the next step, but for the last one.
+        const std::int64_t end = some / 2 - (whole != W && some % 2 == 0);
+        for (std::int64_t q = 0; q < end; ++q)
+          for (int w = 0; w < whole; w += lanes) {
+            const std::int8_t* x = from + 2 * q * stride + w;
+            store(to + q * W + w, pairs_across(x, x + stride));
+          }
+        for (std::int64_t q = end; q < all; ++q)
+          for (int w = 0; w < W; ++w) to[q * W + w] = pair(q, w);
+      } else {
+        for (std::int64_t q = 0; q < all; ++q)
+          for (std::int64_t w = 0; w < W; ++w) to[q * W + w] = w < width ? pair(q, w) : 0;
+      }
+    }
+  }
+}
+#endif
+
+/// sum += a b, in pairs where they are packed so.
+template <class T, class V>
+MBLAS_INLINE void add_product(V& sum, typename T::Real a, const V& b) {
+#if defined(__AVX2__)
+  if constexpr (T::kDepth == 2) {
+    sum += multiply_pairs(b, V{} + a);
+    return;
+  }
+#endif
+  sum += a * b;
+}
+
 /// sums (kMR rows of kNR, for complex types of kNR real and kNR imaginary parts) = or += a panel of
 /// A times a panel of B.
 template <class T>
@@ -129,8 +193,8 @@ void multiply(std::int64_t depth, const typename T::Real* a, const typename T::R
 #pragma GCC unroll 16
     for (int i = 0; i < kMR; ++i) {
       if constexpr (T::kParts == 1) {
-        c[i][0] += a[i] * b0;
-        c[i][1] += a[i] * b1;
+        add_product<T>(c[i][0], a[i], b0);
+        add_product<T>(c[i][1], a[i], b1);
       } else {
         const Real re = a[i], im = a[kMR + i];
         c[i][0] += re * b0;
@@ -230,14 +294,23 @@ void run_tile(const GemmTile& t, std::byte* workspace) {
     const std::int64_t depth = smaller(kKC, t.k - p);
     const bool last = p + depth == t.k;
     if (depth > 0) {
-      pack<T, nr>(packed_b, B + p * t.b_row * parts, t.b_col, t.b_row, t.n, depth, t.conj_b);
-      pack<T, kMR>(packed_a, A + p * t.a_col * parts, t.a_row, t.a_col, t.m, depth, t.conj_a);
+#if defined(__AVX2__)
+      if constexpr (T::kDepth == 2) {
+        pack_pairs<T, nr>(packed_b, B + p * t.b_row, t.b_col, t.b_row, t.n, depth);
+        pack_pairs<T, kMR>(packed_a, A + p * t.a_col, t.a_row, t.a_col, t.m, depth);
+      } else
+#endif
+      {
+        pack<T, nr>(packed_b, B + p * t.b_row * parts, t.b_col, t.b_row, t.n, depth, t.conj_b);
+        pack<T, kMR>(packed_a, A + p * t.a_col * parts, t.a_row, t.a_col, t.m, depth, t.conj_a);
+      }
     }
+    const std::int64_t packed = (depth + T::kDepth - 1) / T::kDepth;
     for (std::int64_t j = 0; j < n_panels; ++j) {
       for (std::int64_t i = 0; i < m_panels; ++i) {
         Real* micro = sums + (j * m_panels + i) * T::kMicro;
-        multiply<T>(depth, packed_a + i * depth * (kMR * parts),
-                    packed_b + j * depth * (nr * parts), micro, p > 0);
+        multiply<T>(packed, packed_a + i * packed * (kMR * parts),
+                    packed_b + j * packed * (nr * parts), micro, p > 0);
         if (last)
           write_back<T>(micro, C + (i * kMR * t.ldc + j * nr) * parts, t.ldc,
                         smaller(kMR, t.m - i * kMR), smaller(nr, t.n - j * nr), alpha, beta);

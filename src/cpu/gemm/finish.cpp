@@ -25,6 +25,22 @@ Epilogue from(Epilogue e, DType type, std::int64_t first) {
   return e;
 }
 
+/// A part of C.
+struct Block {
+  std::int64_t i, j, rows, cols;
+};
+/// S null: C itself.
+void finish_block(const GemmArgs& args, DType in, const void* S, std::int64_t lds, Scalar alpha,
+                  Scalar beta, std::int64_t batch, const Block& b) {
+  const int size = size_of(args.out);
+  std::byte* const C =
+      static_cast<std::byte*>(args.C.at(batch, size)) + (b.i * args.C.ld + b.j) * size;
+  const bool per_row = args.epilogue.bias.per == BiasPer::Row;
+  finish({S ? S : C, S ? lds : args.C.ld, C, args.C.ld, b.rows, b.cols, alpha, beta,
+          from(args.epilogue, args.out, per_row ? b.i : b.j)},
+         in, args.out);
+}
+
 }  // namespace
 
 void gemm_finish(const FinishArgs& args, Queue& queue) {
@@ -50,20 +66,14 @@ void gemm_finish(const FinishArgs& args, Queue& queue) {
 void gemm_finish_block(const GemmArgs& args, DType in, const void* S, std::int64_t lds,
                        std::int64_t batch, std::int64_t i, std::int64_t j, std::int64_t rows,
                        std::int64_t cols) {
-  const int size = size_of(args.out);
-  std::byte* const C = static_cast<std::byte*>(args.C.at(batch, size)) + (i * args.C.ld + j) * size;
-  const bool per_row = args.epilogue.bias.per == BiasPer::Row;
-  const bool apart = S != nullptr;
-  finish({apart ? S : C, apart ? lds : args.C.ld, C, args.C.ld, rows, cols,
-          args.in == DType::i8 ? args.alpha : Scalar{1, 0}, apart ? args.beta : Scalar{},
-          from(args.epilogue, args.out, per_row ? i : j)},
-         in, args.out);
+  finish_block(args, in, S, lds, args.in == DType::i8 ? args.alpha : Scalar{1, 0},
+               S ? args.beta : Scalar{}, batch, {i, j, rows, cols});
 }
 
-void gemm_finish_sums(const GemmArgs& args, std::int64_t batch, const void* S, std::int64_t lds) {
-  finish({S, lds, args.C.at(batch, size_of(args.out)), args.C.ld, args.m, args.n, args.alpha,
-          args.beta, args.epilogue},
-         accumulator_of(args.in), args.out);
+void gemm_finish_sums(const GemmArgs& args, const void* S, std::int64_t lds, std::int64_t batch,
+                      std::int64_t i, std::int64_t j, std::int64_t rows, std::int64_t cols) {
+  finish_block(args, accumulator_of(args.in), S, lds, args.alpha, args.beta, batch,
+               {i, j, rows, cols});
 }
 
 }  // namespace mblas::cpu

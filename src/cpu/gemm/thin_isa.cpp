@@ -98,7 +98,7 @@ struct Floats {
 };
 
 #if defined(__AVX2__)
-/// Two products a lane: of neighbours in a row, or of two rows.
+/// Neighbours in a row, or of two rows, in pairs.
 struct Int8 {
   static constexpr DType kTag = DType::i8;
   using Element = std::int8_t;
@@ -108,22 +108,14 @@ struct Int8 {
   using Operand = Sums;
   static constexpr int kStep = 2 * kLanes<Sum>, kDepth = 2;
 
-  static MBLAS_INLINE Operand row(const Element* p) {
-#if defined(__AVX512F__)
-    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-    return __builtin_bit_cast(Operand, _mm512_cvtepi8_epi16(bytes));
-#else
-    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    return __builtin_bit_cast(Operand, _mm256_cvtepi8_epi16(bytes));
-#endif
-  }
+  static MBLAS_INLINE Operand row(const Element* p) { return pairs_along(p); }
   static MBLAS_INLINE Operand row_first(const Element* p, int count) {
     Element some[kStep] = {};
     __builtin_memcpy(some, p, std::size_t(count));
     return row(some);
   }
   static MBLAS_INLINE Operand columns(const Element* p, const Element* next) {
-    return (widened(p) & 0xffff) | widened(next) << 16;
+    return pairs_across(p, next);
   }
   static MBLAS_INLINE Operand columns_first(const Element* p, const Element* next, int count) {
     Element some[2][kLanes<Sum>] = {};
@@ -137,13 +129,7 @@ struct Int8 {
     return Operand{} + both;
   }
   static MBLAS_INLINE void add(Sums& sums, const Operand& m, const Operand& x) {
-#if defined(__AVX512F__)
-    sums += __builtin_bit_cast(
-        Sums, _mm512_madd_epi16(__builtin_bit_cast(__m512i, m), __builtin_bit_cast(__m512i, x)));
-#else
-    sums += __builtin_bit_cast(
-        Sums, _mm256_madd_epi16(__builtin_bit_cast(__m256i, m), __builtin_bit_cast(__m256i, x)));
-#endif
+    sums += multiply_pairs(m, x);
   }
 };
 #else
