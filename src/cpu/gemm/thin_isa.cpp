@@ -6,8 +6,8 @@
 // Along the rows of the matrix (dot) and across them (add) a block of sums stays in registers:
 // every vector by several rows, or by several vectors of columns. Fewer loads than multiply-adds
 // are needed so, and several streams are under way. Sums of columns go to memory between blocks of
-// rows, few enough for the TLB. An element's sum is the same whatever rows, columns and
-// vectors go with it.
+// rows, few enough for the TLB. An element's sum is the same whatever rows, columns and vectors go
+// with it.
 #include <utility>
 
 #include "cpu/isa.hpp"
@@ -42,6 +42,7 @@ MBLAS_INLINE std::int64_t rows_at_once(int vectors) {
   return vectors <= few ? 8 : 32;
 }
 
+/// The sum of v's lanes, by halves.
 template <class V>
 MBLAS_INLINE auto add_lanes(const V& v) {
   if constexpr (sizeof(V) > 16) {
@@ -222,8 +223,8 @@ void dot_all(const ThinPart& g, std::int64_t first) {
   for (; i < g.rows; ++i) dot_rows<T, R, 1, Far>(g, M + i * g.ld, x, y + i);
 }
 
-/// Adds some rows, times elements of R vectors, to the sums of `N` vectors of
-/// columns, of one column and up to a vector where N is 0.
+/// Adds some rows, times elements of R vectors, to the sums of N vectors of columns; of `count`
+/// columns where N is 0.
 template <class T, int R, int N, bool Far>
 MBLAS_INLINE void add_columns(const ThinPart& g, const typename T::Element* M,
                               const typename T::X* x, typename T::Sum* y, bool start, int count,
