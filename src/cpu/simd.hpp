@@ -33,6 +33,11 @@ inline constexpr int kVectorBytes = 32;
 #else
 inline constexpr int kVectorBytes = 16;
 #endif
+#if defined(__AVX512F__)
+inline constexpr int kVectorRegisters = 32;
+#else
+inline constexpr int kVectorRegisters = 16;
+#endif
 
 template <class T, int Bytes = kVectorBytes>
 struct VectorOf {

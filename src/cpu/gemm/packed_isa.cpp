@@ -33,12 +33,6 @@
 namespace mblas::cpu::MBLAS_ISA {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kVectorRegisters = 32;
-#else
-constexpr int kVectorRegisters = 16;
-#endif
-
 template <DType Tag, class RealT>
 struct Element {
   static constexpr DType kTag = Tag;

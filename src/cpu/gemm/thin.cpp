@@ -71,7 +71,7 @@ Shape shape_of(const GemmArgs& args) {
 struct Plan {
   Shape shape;
   std::int64_t parts, chunks;
-  std::int64_t block;         // of the long side, whose sums a thread has at a time
+  std::int64_t block;         // of the long side, whose sums are kept at a time; all for chunks
   std::int64_t x_length;      // of a packed vector
   std::int64_t x_bytes;       // of all packed vectors
   std::int64_t sum_bytes;     // of the sums of a block, for all chunks
@@ -126,6 +126,7 @@ class Product {
     const int size = size_of(args_.in);
     kernel_.pack({(shape_.columns ? args_.B : args_.A).at(entry_, size), shape_.vector,
                   shape_.depth, args_.k, shape_.vectors, shape_.dot, x_});
+    const std::int64_t count = shape_.vectors * plan_.block;  // of sums
     parallel(threads, [&](int thread, int granted) {
       const Range tasks = share_of(plan_.parts * plan_.chunks, thread, granted);
       for (std::int64_t t = tasks.begin; t < tasks.end;) {
@@ -134,12 +135,11 @@ class Product {
         const std::int64_t parts = std::min(tasks.end - t, plan_.parts - part);
         const std::int64_t end = std::min((part + parts) * kPart, shape_.length);
         if (plan_.chunks > 1) {
-          multiply(chunk, part * kPart, end,
-                   sums(0) + chunk * vectors_by(shape_.length) + part * kPart, shape_.length);
+          multiply(chunk, part * kPart, end, sums(0) + chunk * count + part * kPart);
         } else {
           for (std::int64_t i = part * kPart; i < end; i += plan_.block) {
             const std::int64_t length = std::min(plan_.block, end - i);
-            multiply(0, i, i + length, sums(thread), plan_.block);
+            multiply(0, i, i + length, sums(thread));
             finish(i, length, thread);
           }
         }
@@ -147,14 +147,12 @@ class Product {
       }
     });
     if (plan_.chunks == 1) return;
-    const std::int64_t count = vectors_by(shape_.length);
     for (std::int64_t c = 1; c < plan_.chunks; ++c)
       for (std::int64_t i = 0; i < count; ++i) sums(0)[i] += sums(0)[c * count + i];
     finish(0, shape_.length, 0);
   }
 
  private:
-  std::int64_t vectors_by(std::int64_t length) const { return shape_.vectors * length; }
   /// Sums, and sums as rows of C, of a buffer.
   Sum* sums(int buffer) const {
     return reinterpret_cast<Sum*>(buffers_ + buffer * (plan_.sum_bytes + plan_.turned_bytes));
@@ -163,9 +161,8 @@ class Product {
     return reinterpret_cast<Sum*>(reinterpret_cast<std::byte*>(sums(buffer)) + plan_.sum_bytes);
   }
 
-  /// Sums of [begin, end) of the long side over a chunk of k; those of a vector lie y_ld apart.
-  void multiply(std::int64_t chunk, std::int64_t begin, std::int64_t end, Sum* y,
-                std::int64_t y_ld) const {
+  /// Sums of [begin, end) of the long side over a chunk of k.
+  void multiply(std::int64_t chunk, std::int64_t begin, std::int64_t end, Sum* y) const {
     const int size = size_of(args_.in);
     const auto* const M =
         static_cast<const std::byte*>((shape_.columns ? args_.A : args_.B).at(entry_, size));
@@ -177,7 +174,7 @@ class Product {
     g.x = x_ + k0 * (shape_.dot ? 1 : shape_.vectors) * kernel_.x_size;
     g.x_ld = plan_.x_length;
     g.y = y;
-    g.y_ld = y_ld;
+    g.y_ld = plan_.block;
     if (shape_.dot) {
       g.M = M + (begin * shape_.ld + k0) * size;
       g.rows = end - begin;

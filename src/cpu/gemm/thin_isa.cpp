@@ -16,11 +16,6 @@
 namespace mblas::cpu::MBLAS_ISA {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kRegisters = 32;
-#else
-constexpr int kRegisters = 16;
-#endif
 constexpr std::int64_t kLine = 64;
 constexpr int kMostAtOnce = 8;               // vectors
 constexpr std::int64_t kCached = 128 << 10;  // bytes of the matrix that groups of vectors share
@@ -28,7 +23,7 @@ constexpr std::int64_t kCached = 128 << 10;  // bytes of the matrix that groups 
 /// Rows, or vectors of columns, whose sums with R vectors fit the registers beside a register for
 /// each of them and one for an element of a vector.
 template <int R>
-constexpr int kWith = int(smaller(kRegisters / 4, (kRegisters - 1) / (R + 1)));
+constexpr int kWith = int(smaller(kVectorRegisters / 4, (kVectorRegisters - 1) / (R + 1)));
 
 /// Vectors of columns at a time: more than four of several vectors' sums were slower to store.
 template <int R>
@@ -141,7 +136,7 @@ using Int8 = Floats<DType::i8, std::int8_t, std::uint32_t>;
 /// it.
 template <bool Far>
 struct Ahead {
-  static constexpr std::int64_t kBytes = (Far ? 16 : 8) * 64;
+  static constexpr std::int64_t kBytes = (Far ? 16 : 8) * kLine;
   std::int64_t turn, after;  // bytes before the end of a row; from it to the begin of what is next
 
   MBLAS_INLINE std::int64_t operator()(std::int64_t at) const { return at < turn ? 0 : after; }
