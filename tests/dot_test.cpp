@@ -32,44 +32,62 @@ float to_float(float x) { return x; }
 float to_float(half x) { return float(x); }
 float to_float(bfloat16 x) { return float(x); }
 
-/// C = alpha A B on `kernel`, checked against double arithmetic element by element: finite ones
+/// At least 70×75×101.
+struct Sizes {
+  std::int64_t m = 70, n = 75, k = 101;
+  Op op_b = Op::NoTrans;
+};
+/// Few rows and a B that no second-level cache holds, packed a part at a time.
+constexpr Sizes kFewRows = {70, 700, 900};
+constexpr Sizes kFewRowsT = {70, 700, 1100, Op::Trans};
+
+/// C = A op(B) on `kernel`, checked against double arithmetic element by element: finite ones
 /// against the bound, the others to be of the same kind.
 template <class TA, class TC>
 class Special {
  public:
-  static constexpr std::int64_t kM = 70, kN = 75, kK = 101;
+  const std::int64_t m, n, k;
 
-  explicit Special(const char* kernel) : context_("openmp"), A(kM * kK), B(kK * kN) {
+  Special(const char* kernel, const Sizes& sizes)
+      : m(sizes.m),
+        n(sizes.n),
+        k(sizes.k),
+        op_b_(sizes.op_b),
+        context_("openmp"),
+        A(std::size_t(m * k)),
+        B(std::size_t(k * n)) {
     context_.set_kernel(std::string("gemm=") + kernel);
     for (std::size_t i = 0; i < A.size(); ++i) A[i] = TA(pattern(i, 7));
     for (std::size_t i = 0; i < B.size(); ++i) B[i] = TA(pattern(i, 11));
   }
-  TA& a(std::int64_t i, std::int64_t p) { return A[std::size_t(i * kK + p)]; }
-  TA& b(std::int64_t p, std::int64_t j) { return B[std::size_t(p * kN + j)]; }
+  TA& a(std::int64_t i, std::int64_t p) { return A[std::size_t(i * k + p)]; }
+  TA& b(std::int64_t p, std::int64_t j) {
+    return B[std::size_t(op_b_ == Op::NoTrans ? p * n + j : j * k + p)];
+  }
 
   void check() {
     const Compute compute = std::is_same_v<TA, float> ? Compute::BF16x6 : Compute::Default;
     std::vector<TC> first;
     for (const int threads : {1, 2, 5}) {
       context_.set_num_threads(threads);
-      std::vector<TC> C(kM * kN, TC(std::numeric_limits<float>::quiet_NaN()));
-      gemm(context_, Layout::RowMajor, Op::NoTrans, Op::NoTrans, kM, kN, kK, 1.0f, A.data(), kK,
-           B.data(), kN, 0.0f, C.data(), kN, {compute});
+      std::vector<TC> C(std::size_t(m * n), TC(std::numeric_limits<float>::quiet_NaN()));
+      gemm(context_, Layout::RowMajor, Op::NoTrans, op_b_, m, n, k, 1.0f, A.data(), k, B.data(),
+           op_b_ == Op::NoTrans ? n : k, 0.0f, C.data(), n, {compute});
       if (first.empty())
         first = C;
       else
         ASSERT_EQ(std::memcmp(first.data(), C.data(), C.size() * sizeof(TC)), 0) << threads;
     }
     int wrong = 0;
-    for (std::int64_t i = 0; i < kM; ++i) {
-      for (std::int64_t j = 0; j < kN; ++j) {
+    for (std::int64_t i = 0; i < m; ++i) {
+      for (std::int64_t j = 0; j < n; ++j) {
         double sum = 0, magnitude = 0;
-        for (std::int64_t p = 0; p < kK; ++p) {
+        for (std::int64_t p = 0; p < k; ++p) {
           const double product = double(to_float(a(i, p))) * double(to_float(b(p, j)));
           sum += product;
           magnitude += std::abs(product);
         }
-        const double got = to_float(first[std::size_t(i * kN + j)]);
+        const double got = to_float(first[std::size_t(i * n + j)]);
         bool good;
         if (std::isnan(sum)) {
           good = std::isnan(got);
@@ -77,7 +95,7 @@ class Special {
           good = got == sum;
         } else {
           const double bound =
-              gemm_bound(dtype_v<TA>, dtype_v<TC>, kK, magnitude, std::abs(sum), compute);
+              gemm_bound(dtype_v<TA>, dtype_v<TC>, k, magnitude, std::abs(sum), compute);
           good = std::abs(got - sum) <= bound;
         }
         if (!good && ++wrong < 5)
@@ -91,6 +109,7 @@ class Special {
   static float pattern(std::size_t i, std::size_t step) {
     return float(int(i * step % 1021) - 510) / 512;
   }
+  const Op op_b_;
   Context context_;
 
  public:
@@ -98,12 +117,12 @@ class Special {
 };
 
 template <class TA, class TC>
-void run_all(const char* kernel) {
+void run_all(const char* kernel, const Sizes& sizes = {}) {
   if (const auto reason = unable(kernel, dtype_v<TA>, dtype_v<TC>)) GTEST_SKIP() << *reason;
   using S = Special<TA, TC>;
   const float inf = std::numeric_limits<float>::infinity();
   const auto with = [&](auto&& change) {
-    S s(kernel);
+    S s(kernel, sizes);
     change(s);
     s.check();
   };
@@ -114,7 +133,7 @@ void run_all(const char* kernel) {
   {
     SCOPED_TRACE("NaN");
     with([](S& s) { s.a(3, 5) = TA(std::numeric_limits<float>::quiet_NaN()); });
-    with([](S& s) { s.b(100, 74) = TA(std::numeric_limits<float>::quiet_NaN()); });
+    with([](S& s) { s.b(s.k - 1, s.n - 1) = TA(std::numeric_limits<float>::quiet_NaN()); });
   }
   {
     SCOPED_TRACE("infinities");
@@ -122,7 +141,7 @@ void run_all(const char* kernel) {
     with([&](S& s) { s.a(69, 7) = TA(inf), s.a(69, 8) = TA(-inf); });
     with([&](S& s) {  // times 0
       s.a(2, 9) = TA(inf);
-      for (std::int64_t j = 0; j < S::kN; ++j) s.b(9, j) = TA(0.0f);
+      for (std::int64_t j = 0; j < s.n; ++j) s.b(9, j) = TA(0.0f);
     });
   }
   {
@@ -138,7 +157,7 @@ void run_all(const char* kernel) {
   if constexpr (std::is_same_v<TA, half>) {
     SCOPED_TRACE("subnormal operands");
     with([](S& s) {
-      for (std::int64_t p = 0; p < S::kK; ++p) s.a(5, p) = TA(0x1p-24f * float(p % 7));
+      for (std::int64_t p = 0; p < s.k; ++p) s.a(5, p) = TA(0x1p-24f * float(p % 7));
     });
     with([](S& s) {  // products around 2^-48
       for (TA& x : s.A) x = TA(to_float(x) * 0x1p-20f);
@@ -149,7 +168,7 @@ void run_all(const char* kernel) {
     {
       SCOPED_TRACE("subnormal operands");
       with([](S& s) {  // that large ones make normal again
-        for (std::int64_t p = 0; p < S::kK; ++p) s.a(5, p) = TA(0x1p-130f * float(1 + p % 7));
+        for (std::int64_t p = 0; p < s.k; ++p) s.a(5, p) = TA(0x1p-130f * float(1 + p % 7));
         for (TA& x : s.B) x = TA(to_float(x) * 0x1p40f);
       });
     }
@@ -177,7 +196,8 @@ void run_all(const char* kernel) {
         for (TA& x : s.B) x = TA(std::abs(to_float(x)) * 0.5f);
       });
       with([&](S& s) {  // a sum that only just fits
-        for (TA& x : s.A) x = TA(0x1p120f);
+        const int each = 126 - std::ilogb(1.25 * double(s.k));
+        for (TA& x : s.A) x = TA(std::ldexp(1.0f, each));
         for (TA& x : s.B) x = TA(1.25f);
       });
     }
@@ -189,8 +209,14 @@ TEST(Amx, Bfloat16ToFloat) { run_all<bfloat16, float>("amx"); }
 TEST(Amx, Half) { run_all<half, half>("amx"); }
 TEST(Amx, HalfToFloat) { run_all<half, float>("amx"); }
 TEST(Amx, FloatInPlanes) { run_all<float, float>("bf16x6"); }
+TEST(Amx, FewRows) { run_all<bfloat16, float>("amx", kFewRows); }
+TEST(Amx, FewRowsTransposed) { run_all<bfloat16, bfloat16>("amx", kFewRowsT); }
+TEST(Amx, FewRowsOfHalf) { run_all<half, float>("amx", kFewRowsT); }
+TEST(Amx, FewRowsInPlanes) { run_all<float, float>("bf16x6", kFewRows); }
 TEST(Dot, Bfloat16) { run_all<bfloat16, bfloat16>("dot"); }
 TEST(Dot, Bfloat16ToFloat) { run_all<bfloat16, float>("dot"); }
+TEST(Dot, FewRows) { run_all<bfloat16, float>("dot", kFewRows); }
+TEST(Dot, FewRowsTransposed) { run_all<bfloat16, bfloat16>("dot", kFewRowsT); }
 
 // Vectors multiply bytes of which one has no sign.
 void run_bytes(const char* kernel) {
@@ -240,6 +266,7 @@ TEST(Amx, DeepAndWide) {
   for (const DType in : {DType::bf16, DType::f16, DType::i8}) run_long("amx", in, 70, 40, 9001);
   run_long("amx", DType::bf16, 30, 20, 9001);
   run_long("amx", DType::bf16, 64, 64, 9001);
+  run_long("amx", DType::i8, 40, 1100, 3000);
   run_long("bf16x6", DType::f32, 70, 40, 4200);
   run_long("bf16x6", DType::f32, 33, 2200, 4000);
 }
@@ -248,6 +275,7 @@ TEST(Dot, DeepAndWide) {
   for (const DType in : {DType::bf16, DType::i8}) run_long("dot", in, 70, 40, 9001);
   run_long("dot", DType::bf16, 30, 20, 9001);
   run_long("dot", DType::i8, 300, 2200, 2000);
+  run_long("dot", DType::i8, 40, 1100, 3000);
 }
 
 // The mode takes any size; as the default it declines those where native arithmetic is faster.

@@ -8,7 +8,9 @@
 // are one panel high: a panel of A is used while the first-level cache still has it as it was
 // packed (7 to 10 percent at 256³ and 512³). Where operands are small, threads share nothing: each
 // packs what its part of C needs, since handing packed panels from core to core costs more (two
-// threads at 256³: 34 µs shared, 17 µs apart).
+// threads at 256³: 34 µs shared, 17 µs apart). So they do where op(A) has few rows: it is packed
+// whole, and of B, most of the work, only what the second-level cache keeps until it is used (with
+// 16 rows of 4096×4096 1.6 times as fast as all of B at once).
 //
 // The instructions take subnormal numbers for zero and flush subnormal results, and planes of
 // numbers near the largest overflow. Packing therefore notes the least and the largest magnitude of
@@ -47,6 +49,12 @@ constexpr std::int64_t kLine = 64;
 // strip needs of both operands for kBlockN panels, and the sums, in the second level.
 constexpr std::int64_t kStrip = 8, kBlockN = 16, kBlockK = 16;
 constexpr std::int64_t kLeastKept = 4;  // panels of B that one of A must meet to be a strip alone
+// Where few rows meet a B that the second-level cache does not hold, it is packed by so many steps
+// at a time and so many bytes, which stay there: in all where its depth lies along the rows of
+// memory, else of a row. And most bytes of A, which stays packed.
+constexpr std::int64_t kNarrowLong = 32, kNarrowBytes = 256 << 10;
+constexpr std::int64_t kNarrowWide = 8, kNarrowRow = 1 << 10;
+constexpr std::int64_t kNarrowA = 2 << 20;
 // Where planes of float, by default, beat native arithmetic; from k = 6 on they keep its bound.
 constexpr std::int64_t kLeastSize = 128;
 constexpr double kLeastWork = 192.0 * 192 * 192;
@@ -93,12 +101,14 @@ struct Plan {
   int threads;
   bool by_entry;  // threads take whole problems of a batch
   bool keep_a;    // strips of one panel, which stays in the first-level cache
+  bool whole_a;   // one strip, packed once and for the whole depth
   std::int64_t step_bytes;
   // Workspace: what the threads of a problem share, then that of each thread.
   std::int64_t packed_b, sums, ranges, shared_bytes;
   std::int64_t packed_a, block_sums, finish_bytes, thread_bytes;
 
   std::int64_t panel_bytes() const { return part_k * step_bytes; }
+  std::int64_t a_panel_bytes() const { return (whole_a ? k : part_k) * step_bytes; }
   /// More than one part of the depth: their sums are those of the whole part of C.
   bool deep() const { return part_k < k; }
   /// Tasks of a part.
@@ -112,9 +122,13 @@ std::int64_t native_bytes(const GemmTileKernel& kernel) {
 }
 
 void fill_sizes(Plan& p, const GemmArgs& args) {
-  p.strip = std::min({p.part_m, kStrip, std::max<std::int64_t>(1, kStripBytes / p.panel_bytes())});
+  // With few columns packing A is most of the work. Narrow strips are for rows that lie along k.
+  const bool few = p.n <= kStrip && !p.whole_a && !is_transposed(args.transA);
+  const std::int64_t strip_bytes = few ? kCached / 2 : kStripBytes;
+  p.strip =
+      std::min({p.part_m, kStrip, std::max<std::int64_t>(1, strip_bytes / p.a_panel_bytes())});
   // Where the second-level cache holds B, a panel of A meets all of it as soon as it is packed.
-  p.keep_a = p.step_bytes == kDotPlaneStep && !p.deep() && p.part_k <= kBlockK &&
+  p.keep_a = !p.whole_a && p.step_bytes == kDotPlaneStep && !p.deep() && p.part_k <= kBlockK &&
              p.part_n >= kLeastKept && p.part_n * p.panel_bytes() <= kCached;
   if (p.keep_a) p.strip = 1;
   p.chunk = p.part_n;
@@ -133,7 +147,7 @@ void fill_sizes(Plan& p, const GemmArgs& args) {
   const std::int64_t count = p.part_n + p.tasks(p.part_m, p.part_n).count() * p.strip;
   p.ranges = round_up(count * std::int64_t(sizeof(DotRange)), kLine);
   p.shared_bytes = p.packed_b + p.sums + p.ranges;
-  p.packed_a = p.strip * p.panel_bytes();
+  p.packed_a = p.strip * p.a_panel_bytes();
   if (needs_finish(args)) p.block_n = std::min(p.block_n, kBlockN);
   const std::int64_t pairs = p.strip * p.block_n;
   p.finish_bytes = needs_finish(args) ? pairs * kDotSums : 0;
@@ -149,12 +163,23 @@ Plan plan(const GemmArgs& args, const DotKernel& kernel, int num_threads) {
   p.k = divide_up(args.k, kernel.step);
   p.step_bytes = std::int64_t(kernel.planes) * kDotPlaneStep;
   const double work = double(args.m) * double(args.n) * double(args.k) * products(kernel.planes);
-  p.part_m = p.m;
-  p.part_n = p.n;
-  p.part_k = divide_up(p.k, std::max<std::int64_t>(1, divide_up(args.k, kDeepest)));
-  if (args.batch > 1) {
-    p.threads = 1;
+  const auto cut_for = [&](int threads) {
+    p.threads = threads;
+    p.part_m = p.m;
+    p.part_n = p.n;
+    p.part_k = divide_up(p.k, std::max<std::int64_t>(1, divide_up(args.k, kDeepest)));
+    const std::int64_t panel = p.k * p.step_bytes;
+    p.whole_a = threads == 1 && p.m <= kStrip && p.m * panel <= kNarrowA && p.n * panel > kCached;
+    if (p.whole_a) {
+      const bool along = is_transposed(args.transB);
+      p.part_k = divide_up(p.k, divide_up(p.k, along ? kNarrowLong : kNarrowWide));
+      p.part_n = std::min(p.n, along ? std::max<std::int64_t>(1, kNarrowBytes / p.panel_bytes())
+                                     : kNarrowRow / (kDotPanel * size_of(args.in)));
+    }
     fill_sizes(p, args);
+  };
+  if (args.batch > 1) {
+    cut_for(1);
     p.by_entry = p.shared_bytes + p.thread_bytes <= kThreadEntry;
     if (p.by_entry) {
       p.threads = int(std::min<std::int64_t>(
@@ -162,9 +187,8 @@ Plan plan(const GemmArgs& args, const DotKernel& kernel, int num_threads) {
       return p;
     }
   }
-  p.threads = threads_for(work, kGrain, num_threads);
+  cut_for(threads_for(work, kGrain, num_threads));
   std::int64_t cut_m = 1, cut_n = 1;
-  fill_sizes(p, args);
   for (; p.shared_bytes > kBudget; fill_sizes(p, args)) {
     if (p.deep() && p.part_m > p.part_n)
       p.part_m = divide_up(p.m, ++cut_m);
@@ -349,8 +373,13 @@ class Product {
     for (std::int64_t t = share.begin; t < share.end; ++t) {
       const Tile task = tasks[t];
       DotRange* const ranges = ranges_a_ + t * plan_.strip;
-      if (p == 0) std::fill(ranges, ranges + plan_.strip, DotRange{});
-      if (packed != task.i || plan_.deep()) {
+      const bool first = p == 0 && (j0 == 0 || !plan_.whole_a);
+      if (first) std::fill(ranges, ranges + plan_.strip, DotRange{});
+      if (plan_.whole_a) {
+        if (first)
+          kernel_.pack_a({a_at(i0, 0), a_.row, a_.col, rows_of(i0, task.rows), args_.k, packed_a_,
+                          plan_.a_panel_bytes(), ranges});
+      } else if (packed != task.i || plan_.deep()) {
         kernel_.pack_a({a_at(i0 + task.i, p), a_.row, a_.col, rows_of(i0 + task.i, task.rows),
                         depth_from(p), packed_a_, plan_.panel_bytes(), ranges});
         packed = task.i;
@@ -381,9 +410,10 @@ class Product {
       }
     }
     DotBlock x{};
-    x.A = packed_a_;
+    x.A = packed_a_ + (plan_.whole_a ? p * plan_.step_bytes : 0);
     x.B = packed_b_ + block.j * plan_.panel_bytes();
-    x.a_panel_bytes = x.b_panel_bytes = plan_.panel_bytes();
+    x.a_panel_bytes = plan_.a_panel_bytes();
+    x.b_panel_bytes = plan_.panel_bytes();
     x.m = rows_of(i, block.rows);
     x.n = cols_of(j, block.cols);
     x.steps = std::min(plan_.part_k, plan_.k - p);

@@ -212,7 +212,8 @@ MBLAS_INLINE void pack_rows(const typename T::Element* from, std::int64_t member
 #pragma GCC unroll 4
     for (std::int64_t i = 0; i < rows; ++i) {
       __m512i planes[T::kPlanes];
-      _mm_prefetch(x + i * member + 8 * T::kStep, _MM_HINT_T0);
+      // Not to the first level: rows whose distance is a power of two share a few sets of that.
+      _mm_prefetch(x + i * member + 16 * T::kStep, _MM_HINT_T1);
       T::row(x + i * member, count, planes, e);
       put<T>(planes, tile + i * kRow);
     }
@@ -234,6 +235,9 @@ MBLAS_INLINE void pack_columns(const typename T::Element* from, std::int64_t dep
 #pragma GCC unroll 4
   for (int g = begin; g < end; ++g) {
     const auto* x = from + g * kGroup * depth;
+#pragma GCC unroll 4
+    for (int p = 0; p < kGroup; ++p)  // of the groups that follow
+      _mm_prefetch(x + ((end - begin) * kGroup + p) * depth, _MM_HINT_T1);
 #pragma GCC unroll 2
     for (int t = 0; t < 2; ++t) {
       if (t * 16 >= members) break;

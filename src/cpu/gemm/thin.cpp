@@ -4,7 +4,7 @@
 // depend on the number of threads. Problems of a batch go to threads whole where there are enough.
 //
 // Packing the matrix costs more than its use: with 8 rows of 4096×4096 float is 2 to 3 times as
-// fast as `packed` on a Zen 4 EPYC, bfloat16 3 times as `dot`, half 8 times as `blocked`.
+// fast as `packed` on a Zen 4 EPYC, bfloat16 1.5 times as `dot`, half 8 times as `blocked`.
 //
 // On a Zen 4 EPYC, whose first-level cache has 32 KiB, a matrix of 64 MiB is read 10 to 15 percent
 // faster if it is fetched into the second level, one that this holds 10 percent slower.
@@ -27,9 +27,10 @@ constexpr std::int64_t kChunk = 16384;  // of k
 constexpr std::int64_t kPart = 64;      // elements of the long side that go to one thread together
 constexpr std::int64_t kSumBytes = 128 << 10;  // of sums that stay in the second-level cache
 constexpr std::int64_t kAlignment = 64;
-// Vectors from which on packing pays: where there are instructions for the type that need packed
-// operands or, of int8, are several times as fast, and where a conversion takes as long as them.
-constexpr std::int64_t kMostPlain = 24, kMostInt8 = 8, kMostConverted = 48;
+// Most vectors: beyond, packing pays, the sooner the more instructions multiply that want packed
+// operands (`amx`, `dot`), and where a conversion takes as long as them.
+constexpr std::int64_t kMostPlain = 24, kMostConverted = 48;
+constexpr std::int64_t kMostBf16Tiles = 10, kMostBf16 = 20, kMostInt8Tiles = 6, kMostInt8 = 8;
 // Of a product with several vectors, else the way to the sums and from them outweighs it; elements
 // of the matrix from which on it pays for more than kFew vectors.
 constexpr std::int64_t kLeastDepth = 64, kLeastLength = 64, kFew = 8, kLeastMatrix = 1 << 18;
@@ -42,13 +43,21 @@ const ThinKernels* kernel_for(DType in) {
   return nullptr;
 }
 
-/// Are there instructions that multiply and add up several elements of the type at once?
-bool has_dot_products(DType in) {
-  const auto has = [&](std::span<const DotKernel> kernels) {
-    return std::any_of(kernels.begin(), kernels.end(),
-                       [&](const DotKernel& kernel) { return kernel.in == in; });
-  };
-  return has(isa().dot) || has(isa().amx);
+bool has(std::span<const DotKernel> kernels, DType in) {
+  return std::any_of(kernels.begin(), kernels.end(),
+                     [&](const DotKernel& kernel) { return kernel.in == in; });
+}
+/// Does everything that multiplies the type convert it first?
+bool is_converted(DType in) {
+  return size_of(in) <= 2 && !has(isa().dot, in) && !has(isa().amx, in);
+}
+
+std::int64_t most_vectors(DType in) {
+  const bool tiles = has(isa().amx, in);
+  if (is_converted(in)) return kMostConverted;
+  if (in == DType::bf16) return tiles ? kMostBf16Tiles : kMostBf16;
+  if (in == DType::i8) return tiles ? kMostInt8Tiles : kMostInt8;
+  return kMostPlain;
 }
 
 /// A product as a matrix M times a few vectors, in terms of the call. Strides in elements.
@@ -238,11 +247,8 @@ const char* gemm_thin_declines(const GemmArgs& args, const DeviceInfo& device) {
   if (const char* reason = unless_native(args, device)) return reason;
   if (!kernel_for(args.in)) return "real types only";
   const std::int64_t few = std::min(args.m, args.n), length = std::max(args.m, args.n);
-  const bool converts = size_of(args.in) <= 2 && !has_dot_products(args.in);
-  const std::int64_t most = converts               ? kMostConverted
-                            : args.in == DType::i8 ? kMostInt8
-                                                   : kMostPlain;
-  if (few > most) return "too many rows and columns";
+  const bool converts = is_converted(args.in);
+  if (few > most_vectors(args.in)) return "too many rows and columns";
   if (args.k == 0) return "k is 0";
   if (few > 1 && (args.k < kLeastDepth || length < kLeastLength)) return "too small";
   if (few > 1 && !converts && shape_of(args).dot &&
