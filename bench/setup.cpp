@@ -100,6 +100,7 @@ std::vector<Call> calls_of(const cases::Case& resolved, std::span<cases::Run> ru
             mblas::gemm(context, c.layout, c.transA, c.transB, c.m, c.n, c.k, alpha, A, c.lda, B,
                         c.ldb, beta, C, c.ldc, options);
           });
+          if (plan) calls.back()();  // fills it
         });
   }
   return calls;

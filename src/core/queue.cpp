@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 
+#include "core/host_memory.hpp"
 #include "core/memory_info.hpp"
 #include "cpu/kernels.hpp"
 #include "mblas/backend.hpp"
@@ -19,7 +20,7 @@ constexpr std::size_t kAlignment = 256;
 // misses of the TLB would cost a kernel a good part of its speed.
 constexpr std::size_t kHugePage = std::size_t{2} << 20, kHugeFrom = kHugePage / 8;
 
-/// In front of what allocate() returns: the alignment of the whole.
+/// In front of what allocate_host() returns: the alignment of the whole.
 struct Header {
   std::align_val_t alignment;
 };
@@ -27,9 +28,7 @@ static_assert(sizeof(Header) <= kAlignment);
 
 }  // namespace
 
-Queue::~Queue() = default;
-
-void* Queue::allocate(std::size_t bytes) {
+void* allocate_host(std::size_t bytes) {
   std::size_t whole = bytes + kAlignment;
   const bool huge = bytes >= kHugeFrom;
   if (huge) whole = (whole + kHugePage - 1) / kHugePage * kHugePage;
@@ -42,11 +41,16 @@ void* Queue::allocate(std::size_t bytes) {
   return static_cast<std::byte*>(p) + kAlignment;
 }
 
-void Queue::deallocate(void* p) noexcept {
+void deallocate_host(void* p) noexcept {
   if (!p) return;
   void* const whole = static_cast<std::byte*>(p) - kAlignment;
   ::operator delete(whole, static_cast<const Header*>(whole)->alignment);
 }
+
+Queue::~Queue() = default;
+
+void* Queue::allocate(std::size_t bytes) { return allocate_host(bytes); }
+void Queue::deallocate(void* p) noexcept { deallocate_host(p); }
 
 std::size_t Queue::memory_free() const { return host_memory().available; }
 

@@ -18,6 +18,8 @@
 // to each other and to the sum: at most 17 roundings for the first and one for each further step
 // on the way of a product. Planes are added smallest first. Subnormal numbers count as zero and
 // become zero: dot.cpp keeps operands away that would make some.
+#include <utility>
+
 #include "cpu/gemm/dot_panels.hpp"
 
 namespace mblas::cpu::amx {
@@ -138,7 +140,7 @@ class Multiplier {
 
   void run() {
     for_each_pair<Element>(
-        x_, kStep, [](const std::byte*, std::int64_t) {},
+        x_, kStep, [&](const std::byte*, std::int64_t) { fetches_ = x_.fetch_b; },
         [&](const Pair& pair) {
           if (pair.rows > 16)
             pair.cols > 16 ? multiply<2, 2>(pair) : multiply<2, 1>(pair);
@@ -162,6 +164,13 @@ class Multiplier {
   /// Steps before the sums of the pair before are read, which are still on their way to the buffer.
   static constexpr std::int64_t kPause = 2;
 
+  /// What is ahead of some steps of B goes to the second-level cache.
+  static MBLAS_INLINE void fetch(const std::byte* b, std::int64_t steps) {
+    constexpr std::int64_t kAhead = 16;  // steps
+    for (std::int64_t at = 0; at < steps * kStep; at += kRow)
+      _mm_prefetch(b + kAhead * kStep + at, _MM_HINT_T1);
+  }
+
   /// The next rows of the part of C that waits.
   MBLAS_INLINE void write_some() {
     if (written_ >= waiting_.rows) return;
@@ -179,9 +188,12 @@ class Multiplier {
     load_sums<TileRows, TileCols>(pair.from);
     const std::byte *a = pair.a, *b = pair.b;
     const std::int64_t pause = smaller(kPause, pair.steps);
+    const bool fetches = std::exchange(fetches_, false);
+    if (fetches) fetch(b, pause);
     add_steps<T::kPlanes, kIntegers, KeepA, TileRows, TileCols>(a, b, pause);
     for (std::int64_t s = pause; s < pair.steps; ++s) {
       write_some();
+      if (fetches) fetch(b + s * kStep, 1);
       add_steps<T::kPlanes, kIntegers, KeepA, TileRows, TileCols>(a + s * kStep, b + s * kStep, 1);
     }
     if (pair.to) {
@@ -206,6 +218,7 @@ class Multiplier {
   const DotBlock& x_;
   Waiting waiting_{};
   std::int64_t written_ = 0;  // of its rows
+  bool fetches_ = false;      // the first pair of a panel of B, also of what is ahead
 };
 
 template <class T, class Out>

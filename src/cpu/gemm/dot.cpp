@@ -30,6 +30,7 @@
 
 #include "core/finish.hpp"
 #include "cpu/isa.hpp"
+#include "cpu/kept.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/parallel.hpp"
 #include "cpu/tiles.hpp"
@@ -99,16 +100,18 @@ struct Plan {
   std::int64_t part_m, part_n, part_k;
   std::int64_t strip, chunk, block_n, block_k;
   int threads;
-  bool by_entry;  // threads take whole problems of a batch
-  bool keep_a;    // strips of one panel, which stays in the first-level cache
-  bool whole_a;   // one strip, packed once and for the whole depth
+  bool by_entry;        // threads take whole problems of a batch
+  bool keep_a;          // strips of one panel, which stays in the first-level cache
+  bool whole_a;         // one strip, packed once and for the whole depth
+  bool kept_a, kept_b;  // by a plan, packed for the whole depth
   std::int64_t step_bytes;
   // Workspace: what the threads of a problem share, then that of each thread.
   std::int64_t packed_b, sums, ranges, shared_bytes;
   std::int64_t packed_a, block_sums, finish_bytes, thread_bytes;
 
+  std::int64_t whole_panel_bytes() const { return k * step_bytes; }
   std::int64_t panel_bytes() const { return part_k * step_bytes; }
-  std::int64_t a_panel_bytes() const { return (whole_a ? k : part_k) * step_bytes; }
+  std::int64_t a_panel_bytes() const { return whole_a ? whole_panel_bytes() : panel_bytes(); }
   /// More than one part of the depth: their sums are those of the whole part of C.
   bool deep() const { return part_k < k; }
   /// Tasks of a part.
@@ -142,12 +145,12 @@ void fill_sizes(Plan& p, const GemmArgs& args) {
   // A strip that stays in the cache whole passes by every panel of B: few sums at a time.
   const bool cached = p.strip * p.panel_bytes() <= kCached;
   p.block_n = !cut ? p.chunk : cached ? 1 : std::min<std::int64_t>(p.chunk, kBlockN);
-  p.packed_b = p.part_n * p.panel_bytes();
+  p.packed_b = p.kept_b ? 0 : p.part_n * p.panel_bytes();
   p.sums = p.deep() ? p.part_m * p.part_n * kDotSums : 0;
   const std::int64_t count = p.part_n + p.tasks(p.part_m, p.part_n).count() * p.strip;
   p.ranges = round_up(count * std::int64_t(sizeof(DotRange)), kLine);
   p.shared_bytes = p.packed_b + p.sums + p.ranges;
-  p.packed_a = p.strip * p.a_panel_bytes();
+  p.packed_a = p.kept_a ? 0 : p.strip * p.a_panel_bytes();
   if (needs_finish(args)) p.block_n = std::min(p.block_n, kBlockN);
   const std::int64_t pairs = p.strip * p.block_n;
   p.finish_bytes = needs_finish(args) ? pairs * kDotSums : 0;
@@ -156,8 +159,21 @@ void fill_sizes(Plan& p, const GemmArgs& args) {
                    std::max(p.block_sums, native_bytes(native_for(args)));
 }
 
+/// Is the operand one matrix for the whole call, which a plan can keep?
+bool is_kept(const GemmArgs& args, bool is_b) {
+  const Input& x = is_b ? args.B : args.A;
+  return args.keeper && args.keeps_b == is_b && !x.pointers && (args.batch == 1 || x.stride == 0);
+}
+
+GemmArgs without_plan(GemmArgs args) {
+  args.keeper = nullptr;
+  return args;
+}
+
 Plan plan(const GemmArgs& args, const DotKernel& kernel, int num_threads) {
   Plan p{};
+  p.kept_a = is_kept(args, false);
+  p.kept_b = is_kept(args, true);
   p.m = divide_up(args.m, kDotPanel);
   p.n = divide_up(args.n, kDotPanel);
   p.k = divide_up(args.k, kernel.step);
@@ -168,9 +184,12 @@ Plan plan(const GemmArgs& args, const DotKernel& kernel, int num_threads) {
     p.part_m = p.m;
     p.part_n = p.n;
     p.part_k = divide_up(p.k, std::max<std::int64_t>(1, divide_up(args.k, kDeepest)));
-    const std::int64_t panel = p.k * p.step_bytes;
-    p.whole_a = threads == 1 && p.m <= kStrip && p.m * panel <= kNarrowA && p.n * panel > kCached;
-    if (p.whole_a) {
+    const std::int64_t panel = p.whole_panel_bytes();
+    p.whole_a = threads == 1 && !p.kept_a && p.m <= kStrip && p.m * panel <= kNarrowA &&
+                (p.kept_b || p.n * panel > kCached);
+    if (p.whole_a && p.kept_b) {
+      p.part_k = p.k;
+    } else if (p.whole_a) {
       const bool along = is_transposed(args.transB);
       p.part_k = divide_up(p.k, divide_up(p.k, along ? kNarrowLong : kNarrowWide));
       p.part_n = std::min(p.n, along ? std::max<std::int64_t>(1, kNarrowBytes / p.panel_bytes())
@@ -289,17 +308,69 @@ DotRange join(const DotRange* ranges, std::int64_t count) {
   return all;
 }
 
+/// Packed panels and the ranges of their magnitudes.
+struct Panels {
+  const std::byte* data = nullptr;
+  const DotRange* ranges = nullptr;
+  std::int64_t bytes = 0;  ///< of a panel
+
+  /// From a panel and from a place in each on.
+  Panels from(std::int64_t panel, std::int64_t inside) const {
+    return {data + panel * bytes + inside, ranges + panel, bytes};
+  }
+};
+
+/// What an operand that a plan keeps is known by.
+struct KeptPanels {
+  void (*pack)(const DotPack&);
+  const void* from;
+  std::int64_t member, depth, members, k;
+  bool operator==(const KeptPanels&) const = default;
+};
+
+/// The operand that the plan of the call keeps, packed for the whole depth; null where there is
+/// none.
+Panels keep(const GemmArgs& args, const DotKernel& kernel, const Plan& p, int threads) {
+  if (!p.kept_a && !p.kept_b) return {};
+  const Strides a = strides_of(args.transA, args.A.ld), b = strides_of(args.transB, args.B.ld);
+  const KeptPanels of =
+      p.kept_b ? KeptPanels{kernel.pack_b, args.B.at(0, 0), b.col, b.row, args.n, args.k}
+               : KeptPanels{kernel.pack_a, args.A.at(0, 0), a.row, a.col, args.m, args.k};
+  const std::int64_t panels = p.kept_b ? p.n : p.m, bytes = p.whole_panel_bytes();
+  const auto ranges = [&](const std::byte* at) {
+    return reinterpret_cast<const DotRange*>(at + panels * bytes);
+  };
+  const auto fill = [&](std::byte* to) {
+    auto* const all = const_cast<DotRange*>(ranges(to));
+    std::uninitialized_fill(all, all + panels, DotRange{});
+    parallel(int(std::min<std::int64_t>(threads, panels)), [&](int thread, int granted) {
+      const Range mine = share_of(panels, thread, granted);
+      if (mine.begin == mine.end) return;
+      const std::int64_t first = mine.begin * kDotPanel;
+      const auto* from = static_cast<const std::byte*>(of.from);
+      of.pack({from + first * of.member * size_of(args.in), of.member, of.depth,
+               std::min(mine.end * kDotPanel, of.members) - first, of.k, to + mine.begin * bytes,
+               bytes, all + mine.begin});
+    });
+  };
+  const std::byte* const at =
+      kept(*args.keeper, of, std::size_t(panels) * (std::size_t(bytes) + sizeof(DotRange)), fill);
+  return at ? Panels{at, ranges(at), bytes} : Panels{};
+}
+
 /// One problem on the `members` threads of a team, of which this is number `index`.
 class Product {
  public:
-  Product(const GemmArgs& args, const DotKernel& kernel, const Plan& plan, std::int64_t entry,
-          std::byte* shared, std::byte* own, int index, int members, TeamBarrier* barrier)
+  Product(const GemmArgs& args, const DotKernel& kernel, const Plan& plan, const Panels& kept,
+          std::int64_t entry, std::byte* shared, std::byte* own, int index, int members,
+          TeamBarrier* barrier)
       : call_(args),
         args_(sums_of(args)),
         finishes_(needs_finish(args)),
         entry_(entry),
         kernel_(kernel),
         plan_(plan),
+        kept_(kept),
         limits_(limits_of(kernel, args.k)),
         a_(strides_of(args.transA, args.A.ld)),
         b_(strides_of(args.transB, args.B.ld)),
@@ -357,7 +428,7 @@ class Product {
   void multiply(std::int64_t i0, std::int64_t j0, std::int64_t p) {
     const std::int64_t rows = std::min(plan_.part_m, plan_.m - i0);
     const std::int64_t cols = std::min(plan_.part_n, plan_.n - j0);
-    const Range mine = share_of(cols, index_, members_);
+    const Range mine = plan_.kept_b ? Range{} : share_of(cols, index_, members_);
     if (mine.begin < mine.end) {
       if (p == 0) std::fill(ranges_b_ + mine.begin, ranges_b_ + mine.end, DotRange{});
       kernel_.pack_b({b_at(j0 + mine.begin, p), b_.col, b_.row,
@@ -366,59 +437,72 @@ class Product {
                       ranges_b_ + mine.begin});
     }
     wait();
-    const DotRange all_b = join(ranges_b_, cols);
+    const std::int64_t inside = p * plan_.step_bytes;  // of panels of the whole depth
+    const Panels b =
+        plan_.kept_b ? kept_.from(j0, inside) : Panels{packed_b_, ranges_b_, plan_.panel_bytes()};
+    const DotRange all_b = join(b.ranges, cols);
     const Tiling tasks = plan_.tasks(rows, cols);
     const Range share = share_of(tasks.count(), index_, members_);
     std::int64_t packed = -1;
     for (std::int64_t t = share.begin; t < share.end; ++t) {
       const Tile task = tasks[t];
       DotRange* const ranges = ranges_a_ + t * plan_.strip;
-      const bool first = p == 0 && (j0 == 0 || !plan_.whole_a);
-      if (first) std::fill(ranges, ranges + plan_.strip, DotRange{});
-      if (plan_.whole_a) {
-        if (first)
-          kernel_.pack_a({a_at(i0, 0), a_.row, a_.col, rows_of(i0, task.rows), args_.k, packed_a_,
-                          plan_.a_panel_bytes(), ranges});
+      const Panels a = plan_.kept_a ? kept_.from(i0 + task.i, inside)
+                                    : Panels{packed_a_ + (plan_.whole_a ? inside : 0), ranges,
+                                             plan_.a_panel_bytes()};
+      if (plan_.kept_a) {
+        // Nothing is to be packed.
+      } else if (plan_.whole_a) {
+        if (j0 == 0 && p == 0) pack_a(task, i0, 0, args_.k, ranges);
       } else if (packed != task.i || plan_.deep()) {
-        kernel_.pack_a({a_at(i0 + task.i, p), a_.row, a_.col, rows_of(i0 + task.i, task.rows),
-                        depth_from(p), packed_a_, plan_.panel_bytes(), ranges});
+        pack_a(task, i0, p, depth_from(p), ranges);
         packed = task.i;
       } else {
         std::copy(ranges - plan_.strip, ranges, ranges);
       }
       const bool native =
-          args_.in != DType::i8 && native_needed(join(ranges, task.rows), all_b, limits_);
+          args_.in != DType::i8 && native_needed(join(a.ranges, task.rows), all_b, limits_);
       for (std::int64_t j = 0; j < task.cols; j += plan_.block_n)
         multiply_block(i0, j0, p,
                        {0, task.i, task.j + j, task.rows, std::min(plan_.block_n, task.cols - j)},
-                       native ? ranges : nullptr);
+                       a, b, native);
     }
   }
 
-  /// `block`: of the part. `ranges`, where some squares may need native arithmetic: of its rows.
+  /// A strip from step p on.
+  void pack_a(const Tile& task, std::int64_t i0, std::int64_t p, std::int64_t depth,
+              DotRange* ranges) const {
+    if (p == 0) std::fill(ranges, ranges + plan_.strip, DotRange{});
+    kernel_.pack_a({a_at(i0 + task.i, p), a_.row, a_.col, rows_of(i0 + task.i, task.rows), depth,
+                    packed_a_, plan_.a_panel_bytes(), ranges});
+  }
+
+  /// `block`: of the part, whose panels of B these are, and of A those of the block's rows.
+  /// `native`: some squares may need native arithmetic.
   void multiply_block(std::int64_t i0, std::int64_t j0, std::int64_t p, const Tile& block,
-                      const DotRange* ranges) {
+                      const Panels& a, const Panels& b, bool native) {
     const std::int64_t i = i0 + block.i, j = j0 + block.j;
     bool some = false;
-    if (ranges) {
+    if (native) {
       for (std::int64_t x = 0; x < block.rows; ++x) {
         for (std::int64_t y = 0; y < block.cols; ++y) {
           bool& here = skip_[x * block.cols + y];
-          here = native_needed(ranges[x], ranges_b_[block.j + y], limits_);
+          here = native_needed(a.ranges[x], b.ranges[block.j + y], limits_);
           some |= here;
         }
       }
     }
     DotBlock x{};
-    x.A = packed_a_ + (plan_.whole_a ? p * plan_.step_bytes : 0);
-    x.B = packed_b_ + block.j * plan_.panel_bytes();
-    x.a_panel_bytes = plan_.a_panel_bytes();
-    x.b_panel_bytes = plan_.panel_bytes();
+    x.A = a.data;
+    x.B = b.data + block.j * b.bytes;
+    x.a_panel_bytes = a.bytes;
+    x.b_panel_bytes = b.bytes;
     x.m = rows_of(i, block.rows);
     x.n = cols_of(j, block.cols);
     x.steps = std::min(plan_.part_k, plan_.k - p);
     x.steps_at_once = int(plan_.block_k);
     x.keep_a = plan_.keep_a;
+    x.fetch_b = plan_.kept_b && !plan_.keep_a;
     x.first = p == 0;
     x.last = p + x.steps == plan_.k;
     x.sums = plan_.deep() ? sums_ + (block.i * plan_.part_n + block.j) * kDotSums : work_;
@@ -501,6 +585,7 @@ class Product {
   const std::int64_t entry_;
   const DotKernel& kernel_;
   const Plan& plan_;
+  const Panels kept_;
   const Limits limits_;
   const Strides a_, b_;
   const std::byte *const A_, *const B_;
@@ -517,35 +602,44 @@ class Product {
 std::size_t workspace(const GemmArgs& args, const DotKernel& kernel, const DeviceInfo& device) {
   const Plan p = plan(args, kernel, device.num_threads);
   const Parts parts = parts_of(args, kernel, p);
-  if (parts.count() > 1) return std::size_t(parts.count() * parts.bytes);
-  return std::size_t((p.by_entry ? p.threads : 1) * p.shared_bytes + p.threads * p.thread_bytes);
+  const auto bytes = std::size_t(parts.count() > 1 ? parts.count() * parts.bytes
+                                                   : (p.by_entry ? p.threads : 1) * p.shared_bytes +
+                                                         p.threads * p.thread_bytes);
+  if (!p.kept_a && !p.kept_b) return bytes;
+  return std::max(bytes, workspace(without_plan(args), kernel, device));
 }
 
 void run(const GemmArgs& args, const DotKernel& kernel, Queue& queue) {
-  const Plan p = plan(args, kernel, queue.device().num_threads);
+  const int threads = queue.device().num_threads;
+  const Plan p = plan(args, kernel, threads);
+  const Panels kept = keep(args, kernel, p, threads);
+  if (!kept.data && (p.kept_a || p.kept_b)) return run(without_plan(args), kernel, queue);
   const Parts parts = parts_of(args, kernel, p);
   std::byte* const memory = queue.workspace.data();
-  const auto alone = [&](const GemmArgs& problem, const Plan& whole, std::int64_t entry,
-                         std::byte* mine) {
-    Product(problem, kernel, whole, entry, mine, mine + whole.shared_bytes, 0, 1, nullptr).run();
+  const auto alone = [&](const GemmArgs& problem, const Plan& whole, const Panels& its_kept,
+                         std::int64_t entry, std::byte* mine) {
+    Product(problem, kernel, whole, its_kept, entry, mine, mine + whole.shared_bytes, 0, 1, nullptr)
+        .run();
   };
   TeamBarrier barrier;
   parallel(parts.count() > 1 ? parts.count() : p.threads, [&](int thread, int granted) {
     kernel.begin();
     if (parts.count() > 1) {
       for (int i = thread; i < parts.count(); i += granted) {
-        const GemmArgs part = part_of(args, parts.rows_of(p, i), parts.cols_of(p, i));
-        alone(part, plan(part, kernel, 1), 0, memory + thread * parts.bytes);
+        const Range rows = parts.rows_of(p, i), cols = parts.cols_of(p, i);
+        const GemmArgs part = part_of(args, rows, cols);
+        const std::int64_t first = p.kept_b ? cols.begin : p.kept_a ? rows.begin : 0;
+        alone(part, plan(part, kernel, 1), kept.from(first, 0), 0, memory + thread * parts.bytes);
       }
     } else if (p.by_entry) {
       const Range range = share_of(args.batch, thread, granted);
       for (std::int64_t entry = range.begin; entry < range.end; ++entry)
-        alone(args, p, entry, memory + thread * (p.shared_bytes + p.thread_bytes));
+        alone(args, p, kept, entry, memory + thread * (p.shared_bytes + p.thread_bytes));
     } else {
       std::byte* const own = memory + p.shared_bytes + thread * p.thread_bytes;
       for (std::int64_t entry = 0; entry < args.batch; ++entry) {
         if (entry > 0 && granted > 1) barrier.wait(granted);
-        Product(args, kernel, p, entry, memory, own, thread, granted, &barrier).run();
+        Product(args, kernel, p, kept, entry, memory, own, thread, granted, &barrier).run();
       }
     }
     kernel.end();

@@ -6,6 +6,9 @@
 // rows are slices of 11, 11 and 10 (of 8: 1024³ of bfloat16 0.87 as fast). On a Zen 4 EPYC it
 // reaches 0.90 of the instructions' peak, packing included, of bfloat16 and 0.87 of bytes.
 //
+// What is ahead of B is fetched to the second-level cache: of one that memory holds, 8 rows of
+// 4096×4096 take 1.5 ms instead of 3.7 in bfloat16 and 0.9 instead of 2.2 in bytes on that EPYC.
+//
 // The bytes of one operand have no sign: those of A are packed with 128 added, and 128 times the
 // sum of a column of B is taken off again, all in 32 bits that may wrap. Pairs of bfloat16 are
 // added one by one, each product and sum rounded once. Subnormal numbers count as zero and become
@@ -19,6 +22,7 @@ namespace {
 
 constexpr int kMostRows = 11;  // of a panel, with sums in registers at a time
 constexpr int kGroups = 16;    // of four bytes of depth in a step
+constexpr int kAhead = 16;     // steps, fetched to the second-level cache
 
 struct FloatDot {
   using A = Bf16;
@@ -119,7 +123,10 @@ class Multiplier {
       for (int g = 0; g < kGroups; ++g) {
         __m512i x[Cols];
 #pragma GCC unroll 2
-        for (int t = 0; t < Cols; ++t) x[t] = _mm512_load_si512(b + t * kTile + g * kRow);
+        for (int t = 0; t < Cols; ++t) {
+          x[t] = _mm512_load_si512(b + t * kTile + g * kRow);
+          _mm_prefetch(b + kAhead * kDotPlaneStep + t * kTile + g * kRow, _MM_HINT_T1);
+        }
 #pragma GCC unroll 11
         for (int i = 0; i < Rows; ++i) {
           int four;
