@@ -32,6 +32,12 @@ float to_float(float x) { return x; }
 float to_float(half x) { return float(x); }
 float to_float(bfloat16 x) { return float(x); }
 
+/// Bit for bit.
+template <class T>
+bool same(const std::vector<T>& x, const std::vector<T>& y) {
+  return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(T)) == 0;
+}
+
 /// At least 70×75×101.
 struct Sizes {
   std::int64_t m = 70, n = 75, k = 101;
@@ -68,15 +74,25 @@ class Special {
   void check() {
     const Compute compute = std::is_same_v<TA, float> ? Compute::BF16x6 : Compute::Default;
     std::vector<TC> first;
+    const auto call = [&](GemmPlan* plan) {
+      std::vector<TC> C(std::size_t(m * n), TC(std::numeric_limits<float>::quiet_NaN()));
+      GemmOptions options;
+      options.compute = compute;
+      options.plan = plan;
+      gemm(context_, Layout::RowMajor, Op::NoTrans, op_b_, m, n, k, 1.0f, A.data(), k, B.data(),
+           op_b_ == Op::NoTrans ? n : k, 0.0f, C.data(), n, options);
+      return C;
+    };
     for (const int threads : {1, 2, 5}) {
       context_.set_num_threads(threads);
-      std::vector<TC> C(std::size_t(m * n), TC(std::numeric_limits<float>::quiet_NaN()));
-      gemm(context_, Layout::RowMajor, Op::NoTrans, op_b_, m, n, k, 1.0f, A.data(), k, B.data(),
-           op_b_ == Op::NoTrans ? n : k, 0.0f, C.data(), n, {compute});
-      if (first.empty())
-        first = C;
-      else
-        ASSERT_EQ(std::memcmp(first.data(), C.data(), C.size() * sizeof(TC)), 0) << threads;
+      const std::vector<TC> C = call(nullptr);
+      if (first.empty()) first = C;
+      ASSERT_TRUE(same(C, first)) << threads;
+      for (const auto operand : {GemmPlan::Operand::A, GemmPlan::Operand::B}) {
+        GemmPlan plan(operand);
+        for (const char* what : {"fills a plan", "uses it"})
+          ASSERT_TRUE(same(call(&plan), first)) << threads << " " << what << " " << int(operand);
+      }
     }
     int wrong = 0;
     for (std::int64_t i = 0; i < m; ++i) {
@@ -242,6 +258,135 @@ void run_bytes(const char* kernel) {
 }
 TEST(Amx, Bytes) { run_bytes("amx"); }
 TEST(Dot, Bytes) { run_bytes("dot"); }
+
+/// C of a product whose A or B a plan keeps, or of one without a plan.
+template <class T, class TC>
+std::vector<TC> product(Context& context, Layout layout, Op op_b, const std::vector<T>& A,
+                        const std::vector<T>& B, const Sizes& s, GemmPlan* plan,
+                        std::int64_t batch = 1) {
+  using S = std::conditional_t<std::is_same_v<T, std::int8_t>, std::int32_t, float>;
+  const bool rows = layout == Layout::RowMajor;
+  std::vector<TC> C(std::size_t(batch * s.m * s.n), TC(1.0f));
+  GemmOptions options;
+  if (std::is_same_v<T, float>) options.compute = Compute::BF16x6;
+  options.plan = plan;
+  if (!std::is_same_v<T, std::int8_t>) options.epilogue.scale = 0.5;
+  // Where a plan keeps one, the other changes from entry to entry.
+  const bool keeps_a = !plan || plan->operand() == GemmPlan::Operand::A;
+  gemm_strided_batched(context, layout, Op::NoTrans, op_b, s.m, s.n, s.k, S(2), A.data(),
+                       rows ? s.k : s.m, keeps_a ? 0 : s.m * s.k, B.data(),
+                       rows == (op_b == Op::NoTrans) ? s.n : s.k, keeps_a ? s.k * s.n : 0, S(-1),
+                       C.data(), rows ? s.n : s.m, s.m * s.n, batch, options);
+  return C;
+}
+
+template <class T>
+std::vector<T> numbers(std::int64_t count, int step) {
+  std::vector<T> list(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const int x = int(i * std::size_t(step) % 251) - 125;
+    list[i] = std::is_same_v<T, std::int8_t> ? T(x) : T(float(x) / 64);
+  }
+  if constexpr (!std::is_same_v<T, std::int8_t>) list[77] = T(0x1p-24f);  // ranges are kept, too
+  return list;
+}
+
+template <class T>
+void change(T& x) {
+  x = T(float(x) > 0 ? -float(x) - 1 : 1 - float(x));
+}
+
+template <class T, class TC>
+void run_plans(const char* kernel) {
+  if (const auto reason = unable(kernel, dtype_v<T>, dtype_v<TC>)) GTEST_SKIP() << *reason;
+  const Sizes sizes[] = {{70, 75, 101}, {40, 700, 900}, {5, 1100, 4500}, {700, 33, 1300}};
+  for (const Sizes& s : sizes) {
+    for (const Layout layout : {Layout::RowMajor, Layout::ColMajor}) {
+      for (const Op op_b : {Op::NoTrans, Op::Trans}) {
+        for (const auto operand : {GemmPlan::Operand::A, GemmPlan::Operand::B}) {
+          for (const int threads : {1, 3}) {
+            SCOPED_TRACE(::testing::Message()
+                         << s.m << "x" << s.n << "x" << s.k << " " << int(layout) << int(op_b)
+                         << int(operand) << " threads " << threads);
+            Context context("openmp");
+            context.set_kernel(std::string("gemm=") + kernel);
+            context.set_num_threads(threads);
+            auto A = numbers<T>(s.m * s.k, 7), B = numbers<T>(s.k * s.n, 11);
+            const auto call = [&](GemmPlan* plan) {
+              return product<T, TC>(context, layout, op_b, A, B, s, plan);
+            };
+            GemmPlan plan(operand);
+            const auto first = call(nullptr);
+            EXPECT_EQ(plan.bytes(), 0u);
+            EXPECT_TRUE(same(call(&plan), first));
+            EXPECT_GE(plan.bytes(), (operand == GemmPlan::Operand::A ? A : B).size() * sizeof(T));
+            EXPECT_TRUE(same(call(&plan), first));
+            auto& kept = operand == GemmPlan::Operand::A ? A : B;
+            change(kept[kept.size() / 2]);
+            const auto second = call(nullptr);
+            EXPECT_FALSE(same(second, first));
+            EXPECT_TRUE(same(call(&plan), first));  // as the plan knows it
+            plan.clear();
+            EXPECT_EQ(plan.bytes(), 0u);
+            EXPECT_TRUE(same(call(&plan), second));
+            // The plan is taken over by another operand.
+            auto other = kept;
+            change(other[0]);
+            std::swap(kept, other);
+            const auto third = call(nullptr);
+            EXPECT_FALSE(same(third, second));
+            EXPECT_TRUE(same(call(&plan), third));
+          }
+        }
+      }
+    }
+  }
+}
+TEST(Dot, PlansOfBfloat16) { run_plans<bfloat16, bfloat16>("dot"); }
+TEST(Dot, PlansOfBytes) { run_plans<std::int8_t, std::int32_t>("dot"); }
+TEST(Amx, PlansOfBfloat16) { run_plans<bfloat16, float>("amx"); }
+TEST(Amx, PlansOfHalf) { run_plans<half, half>("amx"); }
+TEST(Amx, PlansOfBytes) { run_plans<std::int8_t, std::int32_t>("amx"); }
+TEST(Amx, PlansOfFloat) { run_plans<float, float>("bf16x6"); }
+
+// One matrix for a batch is kept, matrices of their own are not.
+TEST(Dot, PlansOfBatches) {
+  if (const auto reason = unable("dot", DType::bf16, DType::f32)) GTEST_SKIP() << *reason;
+  const Sizes s = {20, 90, 130};
+  constexpr std::int64_t kBatch = 5;
+  for (const auto operand : {GemmPlan::Operand::A, GemmPlan::Operand::B}) {
+    const bool a = operand == GemmPlan::Operand::A;
+    for (const int threads : {1, 3}) {
+      Context context("openmp");
+      context.set_kernel("gemm=dot");
+      context.set_num_threads(threads);
+      const auto A = numbers<bfloat16>(s.m * s.k * (a ? 1 : kBatch), 7);
+      const auto B = numbers<bfloat16>(s.k * s.n * (a ? kBatch : 1), 11);
+      GemmPlan plan(operand);
+      const auto all =
+          product<bfloat16, float>(context, Layout::RowMajor, Op::NoTrans, A, B, s, &plan, kBatch);
+      EXPECT_GT(plan.bytes(), 0u);
+      for (std::int64_t b = 0; b < kBatch; ++b) {
+        const std::vector<bfloat16> one_a(A.begin() + (a ? 0 : b * s.m * s.k), A.end());
+        const std::vector<bfloat16> one_b(B.begin() + (a ? b * s.k * s.n : 0), B.end());
+        const auto one = product<bfloat16, float>(context, Layout::RowMajor, Op::NoTrans, one_a,
+                                                  one_b, s, nullptr);
+        EXPECT_TRUE(std::equal(one.begin(), one.end(), all.begin() + b * s.m * s.n)) << b;
+      }
+    }
+  }
+  GemmPlan plan(GemmPlan::Operand::B);
+  Context context("openmp");
+  context.set_kernel("gemm=dot");
+  const auto A = numbers<bfloat16>(2 * s.m * s.k, 7), B = numbers<bfloat16>(2 * s.k * s.n, 11);
+  std::vector<float> C(std::size_t(2 * s.m * s.n));
+  GemmOptions options;
+  options.plan = &plan;
+  gemm_strided_batched(context, Layout::RowMajor, Op::NoTrans, Op::NoTrans, s.m, s.n, s.k, 1.0f,
+                       A.data(), s.k, s.m * s.k, B.data(), s.n, s.k * s.n, 0.0f, C.data(), s.n,
+                       s.m * s.n, 2, options);
+  EXPECT_EQ(plan.bytes(), 0u);
+}
 
 void run_long(const char* kernel, DType in, std::int64_t m, std::int64_t n, std::int64_t k) {
   Context context("openmp");

@@ -11,7 +11,8 @@ namespace mblas {
 
 /// Keeps an operand that stays the same, as weights do, as the kernels want it: the first call with
 /// the plan in its GemmOptions prepares the operand once more than without, later ones not at all.
-/// Results are the same, bit for bit.
+/// A kernel's results are the same, bit for bit, with a plan and without; which one is chosen may
+/// depend on it.
 ///
 /// Calls know the operand by its address, shape, stride and op; other ones, another kernel or
 /// another device take the plan over. Who changes its elements says so by clear(): else calls
@@ -20,8 +21,9 @@ namespace mblas {
 /// it.
 ///
 /// Rows of `cuda` that use it: tensor_bf16x6, tensor_fp16x3, and tensor_wgmma for what it would
-/// copy. Others, calls with operands in host memory or behind arrays of pointers, operands beyond
-/// the workspace's limit, and calls that are captured before the plan is filled go without.
+/// copy; of `openmp`: amx, bf16x6 and dot. Others, device backends' calls with operands in host
+/// memory, operands behind arrays of pointers or beyond the workspace's limit of a device, and
+/// calls that are captured before the plan is filled go without.
 class MBLAS_EXPORT GemmPlan {
  public:
   enum class Operand : std::uint8_t { A, B };

@@ -10,6 +10,12 @@
 
 namespace mblas::cpu {
 
+/// Is B of the call, else A, one matrix that its plan is to keep?
+inline bool is_kept(const GemmArgs& args, bool is_b) {
+  const Input& x = is_b ? args.B : args.A;
+  return args.keeper && args.keeps_b == is_b && !x.pointers && (args.batch == 1 || x.stride == 0);
+}
+
 /// Key: what an operand is known by, and how it is packed.
 template <class Key>
 struct KeptCopy : Prepared {

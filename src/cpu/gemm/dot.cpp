@@ -159,12 +159,6 @@ void fill_sizes(Plan& p, const GemmArgs& args) {
                    std::max(p.block_sums, native_bytes(native_for(args)));
 }
 
-/// Is the operand one matrix for the whole call, which a plan can keep?
-bool is_kept(const GemmArgs& args, bool is_b) {
-  const Input& x = is_b ? args.B : args.A;
-  return args.keeper && args.keeps_b == is_b && !x.pointers && (args.batch == 1 || x.stride == 0);
-}
-
 GemmArgs without_plan(GemmArgs args) {
   args.keeper = nullptr;
   return args;

@@ -15,6 +15,7 @@
 #include "cpu/cache.hpp"
 #include "cpu/declines.hpp"
 #include "cpu/isa.hpp"
+#include "cpu/kept.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/tiles.hpp"
 #include "cpu/visit.hpp"
@@ -30,6 +31,7 @@ constexpr std::int64_t kAlignment = 64;
 // Most vectors: beyond, packing pays, the sooner the more instructions multiply that want packed
 // operands (`amx`, `dot`), and where a conversion takes as long as them.
 constexpr std::int64_t kMostPlain = 24, kMostConverted = 48;
+constexpr std::int64_t kMostBeforeKept = 3;  // `amx` and `dot` may keep the matrix packed
 constexpr std::int64_t kMostBf16Tiles = 10, kMostBf16 = 20, kMostInt8Tiles = 6, kMostInt8 = 8;
 // Of a product with several vectors, else the way to the sums and from them outweighs it; elements
 // of the matrix from which on it pays for more than kFew vectors.
@@ -47,10 +49,12 @@ bool has(std::span<const DotKernel> kernels, DType in) {
   return std::any_of(kernels.begin(), kernels.end(),
                      [&](const DotKernel& kernel) { return kernel.in == in; });
 }
-/// Does everything that multiplies the type convert it first?
-bool is_converted(DType in) {
-  return size_of(in) <= 2 && !has(isa().dot, in) && !has(isa().amx, in);
+/// Are there instructions that multiply and add up several elements of the type at once?
+bool has_dot_products(DType in) {
+  return size_of(in) <= 2 && (has(isa().dot, in) || has(isa().amx, in));
 }
+/// Does everything that multiplies the type convert it first?
+bool is_converted(DType in) { return size_of(in) <= 2 && !has_dot_products(in); }
 
 std::int64_t most_vectors(DType in) {
   const bool tiles = has(isa().amx, in);
@@ -250,6 +254,8 @@ const char* gemm_thin_declines(const GemmArgs& args, const DeviceInfo& device) {
   const bool converts = is_converted(args.in);
   if (few > most_vectors(args.in)) return "too many rows and columns";
   if (args.k == 0) return "k is 0";
+  if (few > kMostBeforeKept && is_kept(args, args.n > args.m) && has_dot_products(args.in))
+    return "a plan keeps the matrix packed";
   if (few > 1 && (args.k < kLeastDepth || length < kLeastLength)) return "too small";
   if (few > 1 && !converts && shape_of(args).dot &&
       args.k < std::max(kLeastDepth + 1, kLeastAlong * few))
