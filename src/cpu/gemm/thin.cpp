@@ -254,7 +254,9 @@ const char* gemm_thin_declines(const GemmArgs& args, const DeviceInfo& device) {
   const bool converts = is_converted(args.in);
   if (few > most_vectors(args.in)) return "too many rows and columns";
   if (args.k == 0) return "k is 0";
-  if (few > kMostBeforeKept && is_kept(args, args.n > args.m) && has_dot_products(args.in))
+  // Of half, planes are kept, which have twice the bytes.
+  if (few > kMostBeforeKept && args.in != DType::f16 && has_dot_products(args.in) &&
+      is_kept(args, args.n > args.m))
     return "a plan keeps the matrix packed";
   if (few > 1 && (args.k < kLeastDepth || length < kLeastLength)) return "too small";
   if (few > 1 && !converts && shape_of(args).dot &&
