@@ -166,7 +166,6 @@ class Multiplier {
 
   /// What is ahead of some steps of B goes to the second-level cache.
   static MBLAS_INLINE void fetch(const std::byte* b, std::int64_t steps) {
-    constexpr std::int64_t kAhead = 16;  // steps
     for (std::int64_t at = 0; at < steps * kStep; at += kRow)
       _mm_prefetch(b + kAhead * kStep + at, _MM_HINT_T1);
   }

@@ -103,10 +103,10 @@ struct Plan {
   std::int64_t part_m, part_n, part_k;
   std::int64_t strip, chunk, block_n, block_k;
   int threads;
-  bool by_entry;        // threads take whole problems of a batch
-  bool keep_a;          // strips of one panel, which stays in the first-level cache
-  bool whole_a;         // one strip, packed once and for the whole depth
-  bool kept_a, kept_b;  // by a plan, packed for the whole depth
+  bool by_entry;                  // threads take whole problems of a batch
+  bool keep_a;                    // strips of one panel, which stays in the first-level cache
+  bool whole_a;                   // one strip, packed once and for the whole depth
+  bool prepacked_a, prepacked_b;  // in a GemmPlan, for the whole depth
   std::int64_t step_bytes;
   // Workspace: what the threads of a problem share, then that of each thread.
   std::int64_t packed_b, sums, ranges, shared_bytes;
@@ -148,12 +148,12 @@ void fill_sizes(Plan& p, const GemmArgs& args) {
   // A strip that stays in the cache whole passes by every panel of B: few sums at a time.
   const bool cached = p.strip * p.panel_bytes() <= kCached;
   p.block_n = !cut ? p.chunk : cached ? 1 : std::min<std::int64_t>(p.chunk, kBlockN);
-  p.packed_b = p.kept_b ? 0 : p.part_n * p.panel_bytes();
+  p.packed_b = p.prepacked_b ? 0 : p.part_n * p.panel_bytes();
   p.sums = p.deep() ? p.part_m * p.part_n * kDotSums : 0;
   const std::int64_t count = p.part_n + p.tasks(p.part_m, p.part_n).count() * p.strip;
   p.ranges = round_up(count * std::int64_t(sizeof(DotRange)), kLine);
   p.shared_bytes = p.packed_b + p.sums + p.ranges;
-  p.packed_a = p.kept_a ? 0 : p.strip * p.a_panel_bytes();
+  p.packed_a = p.prepacked_a ? 0 : p.strip * p.a_panel_bytes();
   if (needs_finish(args)) p.block_n = std::min(p.block_n, kBlockN);
   const std::int64_t pairs = p.strip * p.block_n;
   p.finish_bytes = needs_finish(args) ? pairs * kDotSums : 0;
@@ -169,8 +169,8 @@ GemmArgs without_plan(GemmArgs args) {
 
 Plan plan(const GemmArgs& args, const DotKernel& kernel, int num_threads) {
   Plan p{};
-  p.kept_a = is_kept(args, false);
-  p.kept_b = is_kept(args, true);
+  p.prepacked_a = is_kept(args, false);
+  p.prepacked_b = is_kept(args, true);
   p.m = divide_up(args.m, kDotPanel);
   p.n = divide_up(args.n, kDotPanel);
   p.k = divide_up(args.k, kernel.step);
@@ -182,9 +182,9 @@ Plan plan(const GemmArgs& args, const DotKernel& kernel, int num_threads) {
     p.part_n = p.n;
     p.part_k = divide_up(p.k, std::max<std::int64_t>(1, divide_up(args.k, kDeepest)));
     const std::int64_t panel = p.whole_panel_bytes();
-    p.whole_a = threads == 1 && !p.kept_a && p.m <= kStrip && p.m * panel <= kNarrowA &&
-                (p.kept_b || p.n * panel > kCached);
-    if (p.whole_a && p.kept_b) {
+    p.whole_a = threads == 1 && !p.prepacked_a && p.m <= kStrip && p.m * panel <= kNarrowA &&
+                (p.prepacked_b || p.n * panel > kCached);
+    if (p.whole_a && p.prepacked_b) {
       p.part_k = p.k;
     } else if (p.whole_a) {
       const bool along = is_transposed(args.transB);
@@ -328,18 +328,16 @@ struct KeptPanels {
 /// The operand that the plan of the call keeps, packed for the whole depth; null where there is
 /// none.
 Panels keep(const GemmArgs& args, const DotKernel& kernel, const Plan& p, int threads) {
-  if (!p.kept_a && !p.kept_b) return {};
+  if (!p.prepacked_a && !p.prepacked_b) return {};
   const Strides a = strides_of(args.transA, args.A.ld), b = strides_of(args.transB, args.B.ld);
   const KeptPanels of =
-      p.kept_b ? KeptPanels{kernel.pack_b, args.B.at(0, 0), b.col, b.row, args.n, args.k}
-               : KeptPanels{kernel.pack_a, args.A.at(0, 0), a.row, a.col, args.m, args.k};
-  const std::int64_t panels = p.kept_b ? p.n : p.m, bytes = p.whole_panel_bytes();
-  const auto ranges = [&](const std::byte* at) {
-    return reinterpret_cast<const DotRange*>(at + panels * bytes);
-  };
+      p.prepacked_b ? KeptPanels{kernel.pack_b, args.B.at(0, 0), b.col, b.row, args.n, args.k}
+                    : KeptPanels{kernel.pack_a, args.A.at(0, 0), a.row, a.col, args.m, args.k};
+  const std::int64_t panels = p.prepacked_b ? p.n : p.m, bytes = p.whole_panel_bytes();
+  const std::int64_t packed = panels * bytes;  // before the ranges
   const auto fill = [&](std::byte* to) {
-    auto* const all = const_cast<DotRange*>(ranges(to));
-    std::uninitialized_fill(all, all + panels, DotRange{});
+    auto* const ranges = reinterpret_cast<DotRange*>(to + packed);
+    std::uninitialized_fill(ranges, ranges + panels, DotRange{});
     parallel(int(std::min<std::int64_t>(threads, panels)), [&](int thread, int granted) {
       const Range mine = share_of(panels, thread, granted);
       if (mine.begin == mine.end) return;
@@ -347,12 +345,12 @@ Panels keep(const GemmArgs& args, const DotKernel& kernel, const Plan& p, int th
       const auto* from = static_cast<const std::byte*>(of.from);
       of.pack({from + first * of.member * size_of(args.in), of.member, of.depth,
                std::min(mine.end * kDotPanel, of.members) - first, of.k, to + mine.begin * bytes,
-               bytes, all + mine.begin});
+               bytes, ranges + mine.begin});
     });
   };
   const std::byte* const at =
-      kept(*args.keeper, of, std::size_t(panels) * (std::size_t(bytes) + sizeof(DotRange)), fill);
-  return at ? Panels{at, ranges(at), bytes} : Panels{};
+      kept(*args.keeper, of, std::size_t(packed) + std::size_t(panels) * sizeof(DotRange), fill);
+  return at ? Panels{at, reinterpret_cast<const DotRange*>(at + packed), bytes} : Panels{};
 }
 
 /// One problem on the `members` threads of a team, of which this is number `index`.
@@ -425,7 +423,7 @@ class Product {
   void multiply(std::int64_t i0, std::int64_t j0, std::int64_t p) {
     const std::int64_t rows = std::min(plan_.part_m, plan_.m - i0);
     const std::int64_t cols = std::min(plan_.part_n, plan_.n - j0);
-    const Range mine = plan_.kept_b ? Range{} : share_of(cols, index_, members_);
+    const Range mine = plan_.prepacked_b ? Range{} : share_of(cols, index_, members_);
     if (mine.begin < mine.end) {
       if (p == 0) std::fill(ranges_b_ + mine.begin, ranges_b_ + mine.end, DotRange{});
       kernel_.pack_b({b_at(j0 + mine.begin, p), b_.col, b_.row,
@@ -434,29 +432,18 @@ class Product {
                       ranges_b_ + mine.begin});
     }
     wait();
-    const std::int64_t inside = p * plan_.step_bytes;  // of panels of the whole depth
-    const Panels b =
-        plan_.kept_b ? kept_.from(j0, inside) : Panels{packed_b_, ranges_b_, plan_.panel_bytes()};
+    const Panels b = plan_.prepacked_b ? kept_.from(j0, p * plan_.step_bytes)
+                                       : Panels{packed_b_, ranges_b_, plan_.panel_bytes()};
     const DotRange all_b = join(b.ranges, cols);
     const Tiling tasks = plan_.tasks(rows, cols);
     const Range share = share_of(tasks.count(), index_, members_);
     std::int64_t packed = -1;
     for (std::int64_t t = share.begin; t < share.end; ++t) {
       const Tile task = tasks[t];
-      DotRange* const ranges = ranges_a_ + t * plan_.strip;
-      const Panels a = plan_.kept_a ? kept_.from(i0 + task.i, inside)
-                                    : Panels{packed_a_ + (plan_.whole_a ? inside : 0), ranges,
-                                             plan_.a_panel_bytes()};
-      if (plan_.kept_a) {
-        // Nothing is to be packed.
-      } else if (plan_.whole_a) {
-        if (j0 == 0 && p == 0) pack_a(task, i0, 0, args_.k, ranges);
-      } else if (packed != task.i || plan_.deep()) {
-        pack_a(task, i0, p, depth_from(p), ranges);
-        packed = task.i;
-      } else {
-        std::copy(ranges - plan_.strip, ranges, ranges);
-      }
+      const Panels a = plan_.prepacked_a ? kept_.from(i0 + task.i, p * plan_.step_bytes)
+                       : plan_.whole_a
+                           ? whole_strip(task, i0, j0, p)
+                           : packed_strip(task, i0, p, ranges_a_ + t * plan_.strip, packed);
       const bool native =
           args_.in != DType::i8 && native_needed(join(a.ranges, task.rows), all_b, limits_);
       for (std::int64_t j = 0; j < task.cols; j += plan_.block_n)
@@ -464,6 +451,25 @@ class Product {
                        {0, task.i, task.j + j, task.rows, std::min(plan_.block_n, task.cols - j)},
                        a, b, native);
     }
+  }
+
+  /// The strip of all rows, packed where it is first asked for; from step p on.
+  Panels whole_strip(const Tile& task, std::int64_t i0, std::int64_t j0, std::int64_t p) const {
+    if (j0 == 0 && p == 0) pack_a(task, i0, 0, args_.k, ranges_a_);
+    return Panels{packed_a_, ranges_a_, plan_.a_panel_bytes()}.from(0, p * plan_.step_bytes);
+  }
+
+  /// A strip's part from step p on; `packed`: rows whose part is packed, as the task before left
+  /// it.
+  Panels packed_strip(const Tile& task, std::int64_t i0, std::int64_t p, DotRange* ranges,
+                      std::int64_t& packed) const {
+    if (packed != task.i || plan_.deep()) {
+      pack_a(task, i0, p, depth_from(p), ranges);
+      packed = task.i;
+    } else {
+      std::copy(ranges - plan_.strip, ranges, ranges);
+    }
+    return {packed_a_, ranges, plan_.a_panel_bytes()};
   }
 
   /// A strip from step p on.
@@ -499,7 +505,7 @@ class Product {
     x.steps = std::min(plan_.part_k, plan_.k - p);
     x.steps_at_once = int(plan_.block_k);
     x.keep_a = plan_.keep_a;
-    x.fetch_b = plan_.kept_b && !plan_.keep_a;
+    x.fetch_b = plan_.prepacked_b && !plan_.keep_a;
     x.first = p == 0;
     x.last = p + x.steps == plan_.k;
     x.sums = plan_.deep() ? sums_ + (block.i * plan_.part_n + block.j) * kDotSums : work_;
@@ -602,7 +608,7 @@ std::size_t workspace(const GemmArgs& args, const DotKernel& kernel, const Devic
   const auto bytes = std::size_t(parts.count() > 1 ? parts.count() * parts.bytes
                                                    : (p.by_entry ? p.threads : 1) * p.shared_bytes +
                                                          p.threads * p.thread_bytes);
-  if (!p.kept_a && !p.kept_b) return bytes;
+  if (!p.prepacked_a && !p.prepacked_b) return bytes;
   return std::max(bytes, workspace(without_plan(args), kernel, device));
 }
 
@@ -610,7 +616,7 @@ void run(const GemmArgs& args, const DotKernel& kernel, Queue& queue) {
   const int threads = queue.device().num_threads;
   const Plan p = plan(args, kernel, threads);
   const Panels kept = keep(args, kernel, p, threads);
-  if (!kept.data && (p.kept_a || p.kept_b)) return run(without_plan(args), kernel, queue);
+  if (!kept.data && (p.prepacked_a || p.prepacked_b)) return run(without_plan(args), kernel, queue);
   const Parts parts = parts_of(args, kernel, p);
   std::byte* const memory = queue.workspace.data();
   const auto alone = [&](const GemmArgs& problem, const Plan& whole, const Panels& its_kept,
@@ -625,7 +631,7 @@ void run(const GemmArgs& args, const DotKernel& kernel, Queue& queue) {
       for (int i = thread; i < parts.count(); i += granted) {
         const Range rows = parts.rows_of(p, i), cols = parts.cols_of(p, i);
         const GemmArgs part = part_of(args, rows, cols);
-        const std::int64_t first = p.kept_b ? cols.begin : p.kept_a ? rows.begin : 0;
+        const std::int64_t first = p.prepacked_b ? cols.begin : p.prepacked_a ? rows.begin : 0;
         alone(part, plan(part, kernel, 1), kept.from(first, 0), 0, memory + thread * parts.bytes);
       }
     } else if (p.by_entry) {

@@ -43,7 +43,7 @@ struct DotBlock {
   std::int64_t steps;
   int steps_at_once;      ///< of the depth, while the operands of the block pass by
   bool keep_a;            ///< in the first-level cache; else B. Only of one plane
-  bool fetch_b;           ///< to the second-level cache, which does not hold it
+  bool fetch_b;           ///< to the second-level cache, as vectors always do
   bool first, last;       ///< parts of the depth: sums start at 0; C is written
   std::byte* sums;        ///< kDotSums for each pair of panels; null where one pass does everything
   std::int64_t sums_row;  ///< pairs of panels between rows of `sums`

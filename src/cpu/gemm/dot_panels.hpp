@@ -16,6 +16,7 @@ namespace {
 constexpr int kTile = 1 << 10;  // bytes
 constexpr std::int64_t kRow = 64;
 constexpr std::int64_t kRowsAtOnce = 8;  // of C that are written between two steps
+constexpr std::int64_t kAhead = 16;      // steps: what is fetched to the second-level cache
 
 MBLAS_INLINE std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 MBLAS_INLINE std::uint64_t low_bits(std::int64_t n) {
@@ -213,7 +214,7 @@ MBLAS_INLINE void pack_rows(const typename T::Element* from, std::int64_t member
     for (std::int64_t i = 0; i < rows; ++i) {
       __m512i planes[T::kPlanes];
       // Not to the first level: rows whose distance is a power of two share a few sets of that.
-      _mm_prefetch(x + i * member + 16 * T::kStep, _MM_HINT_T1);
+      _mm_prefetch(x + i * member + kAhead * T::kStep, _MM_HINT_T1);
       T::row(x + i * member, count, planes, e);
       put<T>(planes, tile + i * kRow);
     }

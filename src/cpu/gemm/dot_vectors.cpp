@@ -22,7 +22,6 @@ namespace {
 
 constexpr int kMostRows = 11;  // of a panel, with sums in registers at a time
 constexpr int kGroups = 16;    // of four bytes of depth in a step
-constexpr int kAhead = 16;     // steps, fetched to the second-level cache
 
 struct FloatDot {
   using A = Bf16;
