@@ -51,7 +51,7 @@ TEST(HopperPlan, CoversTheProduct) {
         ++count;
         const hopper::TileInfo& t = x.tiles[c.tile];
         std::int64_t rows = m, cols = n;
-        if (t.plain && turns) std::swap(rows, cols);
+        if (t.is_turned(turns)) std::swap(rows, cols);
         EXPECT_GE(p.rows * t.rows * c.cluster, rows);
         EXPECT_LT((p.rows - 1) * t.rows * c.cluster, rows);
         EXPECT_GE(p.cols * t.cols, cols);
@@ -108,6 +108,32 @@ TEST(HopperPlan, JoinsTheSlicesOfFewTiles) {
   EXPECT_FALSE(choose(x).joined);
   EXPECT_FALSE(choose(half_shape(512, 512, 512, true, true)).joined);
   EXPECT_FALSE(choose(half_shape(4096, 4096, 4096, true, true)).joined);
+}
+
+// Of few rows each part of op(B) is read by one tile, whichever operand of the engine it is.
+TEST(HopperPlan, ReadsTheLargeOperandOnce) {
+  for (const std::int64_t m : {16, 64, 100, 128})
+    for (const std::int64_t n : {1024, 4096, 5120, 8192, 14336})
+      for (const bool turns : {false, true}) {
+        const hopper::Shape x = half_shape(m, n, 4096, true, turns);
+        const hopper::Plan p = choose(x);
+        const hopper::TileInfo& t = kHalfTiles[p.tile];
+        EXPECT_EQ(t.is_turned(turns) ? p.cols : p.rows, 1) << m << " " << n << " " << tile_name(p);
+      }
+  for (const bool turns : {false, true}) {
+    const hopper::Plan plan = choose(half_shape(128, 4096, 4096, true, turns));
+    EXPECT_TRUE(plan.joined && kHalfTiles[plan.tile].turned);
+  }
+}
+
+// A block that brings its half of a panel outside of the matrix takes several times as long.
+TEST(HopperPlan, ClustersShareColumns) {
+  for (int tile = 0; tile < int(std::size(kHalfTiles)); ++tile)
+    for (const std::int64_t n : {8, 40, 64, 88, 136}) {
+      const hopper::TileInfo& t = kHalfTiles[tile];
+      const hopper::Plan p = plan_of(half_shape(4096, n, 4096, true, false), {tile, 2, 1});
+      EXPECT_EQ(p.rows > 0, !t.turned && n > t.cols / 2) << n << " " << t.cols;
+    }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// How many clusters of blocks a device holds at once.
+// Clusters of blocks: how many a device holds at once, and what they are for.
 #pragma once
 
 namespace mblas::cuda::gemm {
@@ -14,5 +14,9 @@ constexpr double clusters_at_once(int blocks, int processors) {
                                  : 15;
   return most * processors / 132.0;
 }
+
+/// Whether tiles of rows×cols on Hopper's tensor cores have kernels whose clusters join slices of
+/// k.
+constexpr bool has_joined(int rows, int cols) { return rows == 64 || cols <= 96; }
 
 }  // namespace mblas::cuda::gemm

@@ -181,13 +181,13 @@ void run_typed(const GemmArgs& args, const CudaQueue& queue) {
   hopper::Source b = prepare(p.B, p.shared_b, true, args.B, sources.b);
   repack(std::span(jobs, std::size_t(job_count)), queue);
   if (fills_kept) set_filled(args);
-  const bool plain = shape.tiles[plan.tile].plain;
-  p.turned = sources.turned || (plain && shape.turns);
+  const hopper::TileInfo& tile = shape.tiles[plan.tile];
+  p.turned = sources.turned || tile.is_turned(shape.turns);
   if (p.turned) {
     std::swap(a, b);
     std::swap(p.shared_a, p.shared_b);
   }
-  hopper::set_results<Out>(p, args, plain);
+  hopper::set_results<Out>(p, args, tile.plain);
   hopper::set_schedule(p, plan, shape, free);
   hopper::run_engine<In>(plan.tile, p, a, b, queue);
 }

@@ -27,7 +27,8 @@ inline ConfigList<Config> config_list(std::span<const TileInfo> tiles) {
   ConfigList<Config> all;
   for_each_config(tiles, [&](const Config& c) {
     const TileInfo& t = tiles[std::size_t(c.tile)];
-    std::string name = std::to_string(t.rows) + "x" + std::to_string(t.cols);
+    std::string name = std::to_string(t.turned ? t.cols : t.rows) + "x" +
+                       std::to_string(t.turned ? t.rows : t.cols);
     if (c.cluster > 1) name += "_cluster" + std::to_string(c.cluster);
     if (c.slices > 1) name += (c.joined ? "_joined" : "_slices") + std::to_string(c.slices);
     all.add(c, std::move(name));

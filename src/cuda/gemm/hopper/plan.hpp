@@ -16,10 +16,13 @@ namespace mblas::cuda::gemm::hopper {
 struct TileInfo {
   int rows, cols;
   bool alternating;
-  double step, alone;  ///< microseconds of a stage, all blocks busy, and by itself
-  double finish;       ///< of writing a tile's results
-  bool plain = false;  ///< see Tile::kPlain
-  constexpr bool joins() const { return rows == 64; }  ///< see Joins
+  double step, alone;   ///< microseconds of a stage, all blocks busy, and by itself
+  double finish;        ///< of writing a tile's results
+  bool plain = false;   ///< see Tile::kPlain
+  bool turned = false;  ///< always of C^T
+  constexpr bool joins() const { return has_joined(rows, cols); }
+  /// Whether it is one of C^T; `turns`: Shape::turns.
+  constexpr bool is_turned(bool turns) const { return turned || (plain && turns); }
 };
 
 /// By number; figures of an H200.
@@ -40,6 +43,9 @@ inline constexpr TileInfo kHalfTiles[] = {
     {128, 176, true, 0.52, 0.43, 0.9, true},
     {128, 144, true, 0.44, 0.35, 0.8, true},
     {128, 112, true, 0.38, 0.28, 0.6, true},
+    {128, 96, true, 0.35, 0.26, 0.55, true},
+    {128, 80, true, 0.32, 0.24, 0.5, true},
+    {64, 128, true, 0.25, 0.20, 0.4, true, true},
 };
 
 /// Those whose rows' operand goes through registers: consumers that multiply alone lose the time in
@@ -82,7 +88,7 @@ struct Shape {
   bool joins;              ///< and slices may be joined
   bool loose_a, loose_b;   ///< rows do not start at lines of the cache: a box is in two of each
   bool plain = false;      ///< tiles may be plain
-  bool turns = false;      ///< those compute C^T
+  bool turns = false;      ///< those are of C^T
   bool operator==(const Shape&) const = default;
 };
 
@@ -103,13 +109,16 @@ struct Plan {
 
 /// Estimates, in microseconds, fitted to an H200.
 struct Cost {
-  static constexpr double kStart = 4.2;          // of a launch, until the first products
-  static constexpr double kSecondKernel = 2.8;   // that adds up slices
-  static constexpr double kSlice = 0.03;         // of them, each
-  static constexpr double kJoin = 1.0;           // of slices that are joined
-  static constexpr double kJoinedSum = 6e-5;     // of each sum of theirs after the first
-  static constexpr double kJoinedMemory = 1.45;  // so much longer their clusters read memory
-  static constexpr double kBytes = 4.0e6;        // of sums a microsecond, written and read
+  static constexpr double kStart = 4.2;         // of a launch, until the first products
+  static constexpr double kSecondKernel = 2.8;  // that adds up slices
+  static constexpr double kSlice = 0.03;        // of them, each
+  static constexpr double kJoin = 1.0;          // of slices that are joined
+  static constexpr double kJoinedSum = 6e-5;    // of each sum of theirs after the first
+  // Memory is read in so much more time where several blocks need the same of both operands, but
+  // are far from each other: as clusters of slices, or where whole tiles are computed by blocks
+  // that begin where those of the kernel before end.
+  static constexpr double kJoinedMemory = 1.45, kSharedMemory = 1.3;
+  static constexpr double kBytes = 4.0e6;     // of sums a microsecond, written and read
   static constexpr double kStepBytes = 87e3;  // of lines that all blocks fetch, a microsecond each
   static constexpr double kMemoryBytes = 4.3e6;  // of A, B and C a microsecond, all blocks busy
   // An element of results that are not boxes, more than in boxes, also while others multiply.
@@ -125,8 +134,8 @@ constexpr int kHeight = 2048;  // rows of C that are gone through together, for 
 inline constexpr int kJoined[] = {2, 3, 4, 6};
 /// Of how many tiles at most: each block of their clusters has a multiprocessor, and of two slices
 /// a part of the device is free, as else tiles that are not cut take less time than estimated.
-constexpr double most_joined(int slices, int processors) {
-  return clusters_at_once(slices, processors) * (slices == 2 ? 0.85 : 1);
+constexpr double most_joined(int slices, bool shares, int processors) {
+  return clusters_at_once(slices, processors) * (slices == 2 && shares ? 0.85 : 1);
 }
 
 /// With no rows where the configuration is not for the shape.
@@ -135,10 +144,12 @@ inline Plan plan_of(Shape x, const Config& c) {
   const TileInfo& t = x.tiles[c.tile];
   // Slices have to be long enough.
   if ((t.plain && !x.plain) || (c.slices > 1 && x.steps < 2 * c.slices)) return {};
-  if (t.plain && x.turns) {
+  if (t.is_turned(x.turns)) {
     std::swap(x.m, x.n);
     std::swap(x.loose_a, x.loose_b);
   }
+  // Each block of a cluster brings columns that there are; of few rows of C nothing is to be shared.
+  if (c.cluster > 1 && (t.turned || x.n <= t.cols / 2)) return {};
   const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   Plan p;
   p.tile = c.tile;
@@ -152,17 +163,22 @@ inline Plan plan_of(Shape x, const Config& c) {
   p.whole = p.slices == 1 ? all : p.joined ? 0 : all / at_once * at_once;
   if (p.slices == 1) p.slice_steps = int(x.steps);
   const double cut = double(all - p.whole);
+  const bool shares = std::min(p.rows, p.cols) > 1;
   if (!p.joined) p.sum_bytes = cut * p.slices * c.cluster * t.rows * t.cols * 4;
   if (p.slices != c.slices || p.sum_bytes > x.workspace_bytes ||
       double(p.items(x.batch)) >= double(std::numeric_limits<int>::max()) / 2)
     return {};
   if (p.joined) {
-    if (!x.joins || !t.joins() || double(all) > most_joined(c.slices, x.processors)) return {};
+    if (!x.joins || !t.joins() || double(all) > most_joined(c.slices, shares, x.processors))
+      return {};
   }
 
-  // The blocks of a cluster share what they fetch of B.
+  // The blocks of a cluster share what they fetch of B. Of few rows or columns no more is fetched.
+  const auto lines_of = [](int most, std::int64_t size, bool loose) {
+    return double(std::min<std::int64_t>(most, size)) * (loose ? 2 : 1);
+  };
   const double lines =
-      double(t.rows * (x.loose_a ? 2 : 1)) + double(t.cols * (x.loose_b ? 2 : 1)) / c.cluster;
+      lines_of(t.rows, x.m, x.loose_a) + lines_of(t.cols, x.n, x.loose_b) / c.cluster;
   const double step =
       std::max(t.step, lines * 128 / Cost::kStepBytes) * (c.cluster > 1 ? 1 : Cost::kApart);
   const auto round = [&](double blocks, double steps) {
@@ -177,10 +193,13 @@ inline Plan plan_of(Shape x, const Config& c) {
   // Fewer blocks read memory more slowly: 112 of 132 at 3.8 TB/s.
   const double busy = (whole * steps + items * p.slice_steps) /
                       (double(at_once) * (rounds * steps + rounds_cut * p.slice_steps));
-  const double bytes = double(x.batch) * (double(x.m + x.n) * steps * 128 + double(x.m * x.n) * 2);
-  const double memory = steps > 0 ? (p.joined ? Cost::kJoinedMemory : 1) * bytes /
-                                        (Cost::kMemoryBytes * std::sqrt(busy))
-                                  : 0;
+  const double apart = !shares         ? 1
+                       : p.joined      ? Cost::kJoinedMemory
+                       : p.slices == 1 ? Cost::kSharedMemory
+                                       : 1;
+  const double bytes =
+      double(x.batch) * (apart * double(x.m + x.n) * steps * 128 + double(x.m * x.n) * 2);
+  const double memory = steps > 0 ? bytes / (Cost::kMemoryBytes * std::sqrt(busy)) : 0;
   // Consumers that alternate hide the writing of all results but the last.
   p.microseconds = Cost::kStart + (c.cluster > 1 ? Cost::kCluster : 0) + t.finish +
                    (x.boxes ? 0 : Cost::kByThreads * t.rows * t.cols * rounds) +

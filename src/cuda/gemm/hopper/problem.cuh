@@ -1,6 +1,7 @@
 // A product as the engine is given it.
 #pragma once
 
+#include "cuda/gemm/clusters.hpp"
 #include "cuda/gemm/finish.cuh"
 #include "cuda/gemm/gemm.cuh"
 #include "cuda/gemm/hopper/copy.cuh"
@@ -60,6 +61,13 @@ struct Joins : Base {
   static constexpr bool kJoins = true;
   static_assert(Base::kAlternating, "the other consumer would multiply out of where sums are left");
   static_assert(Base::kRows * Base::kCols * 4 <= Base::kStages * Base::kStageBytes);
+};
+
+/// A tile for few rows of C, which are the columns of C^T: what is read of op(B) is in one tile
+/// only. Where it is in two, blocks that share it and are not neighbours read it more slowly.
+template <class Base>
+struct FewRows : Turned<Base> {
+  static constexpr bool kPlain = true;
 };
 
 /// A tile whose rows' operand, of 4-byte elements that are not stored along k, goes through

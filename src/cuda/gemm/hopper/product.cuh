@@ -114,6 +114,10 @@ __device__ void multiply(Sum<In> (&d)[kN / 2], std::uint64_t a, std::uint64_t b)
   static_assert(kBytesOf<In> == 2 || (kAAlongK && kBAlongK), "k innermost");
   if constexpr (kN == 64) {
     MBLAS_PRODUCTS(64, "32", "33", "34", "35", "36");
+  } else if constexpr (kN == 80) {
+    MBLAS_PRODUCTS(80, "40", "41", "42", "43", "44");
+  } else if constexpr (kN == 96) {
+    MBLAS_PRODUCTS(96, "48", "49", "50", "51", "52");
   } else if constexpr (kN == 112) {
     MBLAS_PRODUCTS(112, "56", "57", "58", "59", "60");
   } else if constexpr (kN == 128) {

@@ -626,7 +626,6 @@ constexpr int kFours = T::kRows* T::kCols / 4;
 template <class T, class Acc>
 __device__ void gather_slices(Sums<T, Acc>& d, unsigned place, const Share& share) {
   constexpr int kFoursAcross = T::kCols / 8, kAtOnce = 8;
-  static_assert(kFoursAcross % kAtOnce == 0);
 #pragma unroll
   for (int i = 0; i < T::kBlocks; ++i)
 #pragma unroll
@@ -636,12 +635,12 @@ __device__ void gather_slices(Sums<T, Acc>& d, unsigned place, const Share& shar
       for (unsigned s = 0; s < share.blocks; ++s) {
         Vector<Acc> fours[kAtOnce];
 #pragma unroll
-        for (int u = 0; u < kAtOnce; ++u)
+        for (int u = 0; u < kAtOnce && j + u < kFoursAcross; ++u)
           fours[u] = load_shared_of<Vector<Acc>>(
               place + unsigned((i * kFoursAcross + j + u) * kWarpgroup) * unsigned(sizeof(uint4)),
               s);
 #pragma unroll
-        for (int u = 0; u < kAtOnce; ++u)
+        for (int u = 0; u < kAtOnce && j + u < kFoursAcross; ++u)
 #pragma unroll
           for (int e = 0; e < 4; ++e) {
             Acc& sum = d[i][(j + u) * 4 + e];

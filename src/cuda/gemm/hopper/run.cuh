@@ -32,6 +32,9 @@ using Square = Tile<128, 128, 6, 2, false>;
 using Plain176 = Tile<128, 176, 5, 2, true>;
 using Plain144 = Tile<128, 144, 5, 3, true>;
 using Plain112 = Tile<128, 112, 6, 2, true>;
+using Plain96 = Tile<128, 96, 6, 2, true>;
+using Plain80 = Tile<128, 80, 7, 2, true>;
+using Few = FewRows<Small>;
 
 template <class... Tiles>
 struct TileList {
@@ -45,7 +48,8 @@ auto tiles_for() {
   else if constexpr (std::is_same_v<In, Residues>)
     return TileList<Large, Medium, Small>{};
   else if constexpr (kBytesOf<In> == 2)
-    return TileList<Large, Wide, Medium, Small, Plain176, Plain144, Plain112>{};
+    return TileList<Large, Wide, Medium, Small, Plain176, Plain144, Plain112, Plain96, Plain80,
+                    Few>{};
   else
     return TileList<Large, Wide, Medium, Small>{};
 }
@@ -83,7 +87,7 @@ void launch_engine_kernel(const CudaQueue& queue, void (*kernel)(Parameter), uns
 
 template <class T, class In, bool kAAlongK, bool kBAlongK>
 void launch_engine(const Problem<Sum<In>>& p, const CudaQueue& queue) {
-  if constexpr (std::is_same_v<T, Small> && kCuts<In>)
+  if constexpr (has_joined(T::kRows, T::kCols) && kCuts<In> && !T::kJoins)
     if (p.schedule.joined) return launch_engine<Joins<T>, In, kAAlongK, kBAlongK>(p, queue);
   static std::atomic<std::uint64_t> allowed = 0;
   const auto kernel = engine_kernel<T, In, kAAlongK, kBAlongK>;
@@ -119,7 +123,14 @@ void run_tile(Problem<Sum<In>>& p, const Source& a, const Source& b, const CudaQ
   }
   p.stage_bytes = unsigned((a.along_k ? rows_a * kDepthBytes : T::kBytesA) +
                            (b.along_k ? rows_b * cluster * kDepthBytes : T::kBytesB));
-  if constexpr (T::kPlain) {
+  if constexpr (std::is_same_v<T, Few>) {
+    if (a.along_k && b.along_k)
+      launch_engine<T, In, true, true>(p, queue);
+    else if (a.along_k)
+      launch_engine<T, In, true, false>(p, queue);
+    else
+      launch_engine<T, In, false, true>(p, queue);
+  } else if constexpr (T::kPlain) {
     if (a.along_k)
       launch_engine<T, In, true, true>(p, queue);
     else if (p.turned)
