@@ -148,7 +148,7 @@ inline Plan plan_of(Shape x, const Config& c) {
     std::swap(x.m, x.n);
     std::swap(x.loose_a, x.loose_b);
   }
-  // Each block of a cluster brings columns that there are; of few rows of C nothing is to be shared.
+  // Each block of a cluster brings columns that there are; of few rows of C nothing is shared.
   if (c.cluster > 1 && (t.turned || x.n <= t.cols / 2)) return {};
   const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   Plan p;
