@@ -234,30 +234,69 @@ TEST(Dot, Bfloat16ToFloat) { run_all<bfloat16, float>("dot"); }
 TEST(Dot, FewRows) { run_all<bfloat16, float>("dot", kFewRows); }
 TEST(Dot, FewRowsTransposed) { run_all<bfloat16, bfloat16>("dot", kFewRowsT); }
 
+/// A product of the bytes of largest magnitude and few others, with leading dimensions that leave
+/// gaps. Sums wrap. The kernel that ran.
+std::string run_bytes(Context& context, const Sizes& sizes, Op op_a = Op::NoTrans) {
+  constexpr std::int8_t kValues[] = {-128, 127, -128, -1, 127, 0, 1};
+  const auto [m, n, k, op_b] = sizes;
+  const std::int64_t lda = (op_a == Op::NoTrans ? k : m) + 3;
+  const std::int64_t ldb = (op_b == Op::NoTrans ? n : k) + 5, ldc = n + 2;
+  std::vector<std::int8_t> A(std::size_t((op_a == Op::NoTrans ? m : k) * lda));
+  std::vector<std::int8_t> B(std::size_t((op_b == Op::NoTrans ? k : n) * ldb));
+  for (std::size_t i = 0; i < A.size(); ++i) A[i] = kValues[i / 3 * 5 % 7];
+  for (std::size_t i = 0; i < B.size(); ++i) B[i] = kValues[i / 2 * 3 % 7];
+  const auto a = [&](std::int64_t i, std::int64_t p) -> std::int8_t& {
+    return A[std::size_t(op_a == Op::NoTrans ? i * lda + p : p * lda + i)];
+  };
+  const auto b = [&](std::int64_t p, std::int64_t j) -> std::int8_t& {
+    return B[std::size_t(op_b == Op::NoTrans ? p * ldb + j : j * ldb + p)];
+  };
+  for (std::int64_t p = 0; p < k; ++p) a(m / 2, p) = b(p, n / 2) = -128;
+  constexpr std::int32_t kBefore = -7;
+  std::vector<std::int32_t> C(std::size_t(m * ldc), kBefore);
+  gemm(context, Layout::RowMajor, op_a, op_b, m, n, k, 1, A.data(), lda, B.data(), ldb, 0, C.data(),
+       ldc);
+  int wrong = 0;
+  for (std::int64_t i = 0; i < m; ++i)
+    for (std::int64_t j = 0; j < ldc; ++j) {
+      std::uint32_t sum = 0;
+      for (std::int64_t p = 0; p < k && j < n; ++p)
+        sum += std::uint32_t(std::int32_t(a(i, p)) * b(p, j));
+      wrong += C[std::size_t(i * ldc + j)] != (j < n ? std::int32_t(sum) : kBefore);
+    }
+  EXPECT_EQ(wrong, 0) << m << "x" << n << "x" << k << " " << int(op_a) << " " << int(op_b);
+  return std::string(context.last_dispatch().kernel);
+}
+
 // Vectors multiply bytes of which one has no sign.
 void run_bytes(const char* kernel) {
   if (const auto reason = unable(kernel, DType::i8, DType::i32)) GTEST_SKIP() << *reason;
-  constexpr std::int64_t m = 45, n = 51, k = 1100;
-  constexpr std::int8_t kValues[] = {-128, 127, -128, -1, 127, 0, 1};
-  std::vector<std::int8_t> A(m * k), B(k * n);
-  for (std::size_t i = 0; i < A.size(); ++i) A[i] = kValues[i / 3 * 5 % 7];
-  for (std::size_t i = 0; i < B.size(); ++i) B[i] = kValues[i / 2 * 3 % 7];
-  for (std::int64_t i = 0; i < k; ++i) A[std::size_t(i)] = B[std::size_t(i * n)] = -128;
   Context context("openmp");
   context.set_kernel(std::string("gemm=") + kernel);
-  std::vector<std::int32_t> C(m * n, -7);
-  gemm(context, Layout::RowMajor, Op::NoTrans, Op::NoTrans, m, n, k, 1, A.data(), k, B.data(), n, 0,
-       C.data(), n);
-  for (std::int64_t i = 0; i < m; ++i)
-    for (std::int64_t j = 0; j < n; ++j) {
-      std::int32_t sum = 0;
-      for (std::int64_t p = 0; p < k; ++p)
-        sum += std::int32_t(A[std::size_t(i * k + p)]) * B[std::size_t(p * n + j)];
-      ASSERT_EQ(C[std::size_t(i * n + j)], sum) << i << " " << j;
-    }
+  run_bytes(context, {45, 51, 1100});
 }
 TEST(Amx, Bytes) { run_bytes("amx"); }
 TEST(Dot, Bytes) { run_bytes("dot"); }
+
+// Along the rows of a matrix and across them, of one larger than the second-level cache and of a
+// smaller one, by every number of vectors at a time and more; ends of rows and of columns.
+TEST(Thin, Bytes) {
+  Context context("openmp");
+  int thin = 0;
+  for (const int threads : {1, 3}) {
+    context.set_num_threads(threads);
+    for (const std::int64_t few : {1, 2, 3, 4, 5, 6, 7, 8, 11, 16})
+      for (const std::int64_t k : {1027, 1028, 1085}) {
+        thin += run_bytes(context, {few, 1101, k}) == "thin";
+        thin += run_bytes(context, {few, 201, k, Op::Trans}) == "thin";
+        thin += run_bytes(context, {1089, few, k}, Op::Trans) == "thin";
+        thin += run_bytes(context, {70, few, k}) == "thin";
+      }
+    for (const Op op : {Op::NoTrans, Op::Trans})  // sums that do not fit
+      thin += run_bytes(context, {2, 70, 140000, op}) == "thin";
+  }
+  EXPECT_GT(thin, 100);
+}
 
 /// C of a product whose A or B a plan keeps, or of one without a plan.
 template <class T, class TC>

@@ -215,6 +215,7 @@ struct CpuIsa {
   std::span<const DotKernel> dot = {};        ///< products by dot products of vectors; empty: none
   std::span<const DotKernel> amx = {};        ///< products on AMX tiles; empty: none
   bool (*best)() = nullptr;  ///< null, or whether those after it are no faster on this CPU
+  std::span<const ThinKernels> thin_dot = {};  ///< by dot products of vectors, before `thin`
 };
 
 #define MBLAS_DECLARE_ISA(isa)                           \
@@ -233,6 +234,9 @@ MBLAS_DECLARE_ISA(generic)
 MBLAS_DECLARE_ISA(avx2)
 MBLAS_DECLARE_ISA(avx512)
 #undef MBLAS_DECLARE_ISA
+namespace avx512_vnni {
+extern const ThinKernels thin_kernels[1];
+}
 
 /// The set named `forced`, or with an empty name the best that this CPU runs. Status::UnknownName,
 /// listing the sets there are and those that this CPU lacks, where it is none of them or cannot

@@ -4,10 +4,13 @@
 // depend on the number of threads. Problems of a batch go to threads whole where there are enough.
 //
 // Packing the matrix costs more than its use: with 8 rows of 4096×4096 float is 2 to 3 times as
-// fast as `packed` on a Zen 4 EPYC, bfloat16 1.5 times as `dot`, half 8 times as `blocked`.
+// fast as `packed` on a Zen 4 EPYC, bfloat16 and int8 1.5 times as `dot`, half 8 times as
+// `blocked`. Bytes have kernels of their own where the CPU adds up four products at once
+// (thin_vnni.cpp).
 //
-// On a Zen 4 EPYC, whose first-level cache has 32 KiB, a matrix of 64 MiB is read 10 to 15 percent
-// faster if it is fetched into the second level, one that this holds 10 percent slower.
+// On that EPYC, whose first-level cache has 32 KiB, a matrix of 64 MiB is read 10 to 15 percent
+// faster if it is fetched into the second level, and one of up to 1 MiB in half to nine tenths of
+// the time; where the second level holds it already, one row takes up to 1.3 times as long.
 #include <algorithm>
 #include <span>
 
@@ -32,16 +35,18 @@ constexpr std::int64_t kAlignment = 64;
 // operands (`amx`, `dot`), and where a conversion takes as long as them.
 constexpr std::int64_t kMostPlain = 24, kMostConverted = 48;
 constexpr std::int64_t kMostBeforeKept = 3;  // `amx` and `dot` may keep the matrix packed
-constexpr std::int64_t kMostBf16Tiles = 10, kMostBf16 = 20, kMostInt8Tiles = 6, kMostInt8 = 8;
+constexpr std::int64_t kMostBf16Tiles = 10, kMostBf16 = 20, kMostInt8Tiles = 6, kMostInt8 = 16;
 // Of a product with several vectors, else the way to the sums and from them outweighs it; elements
 // of the matrix from which on it pays for more than kFew vectors.
 constexpr std::int64_t kLeastDepth = 64, kLeastLength = 64, kFew = 8, kLeastMatrix = 1 << 18;
+constexpr std::int64_t kLeastAcross = 1 << 20;  // likewise, of bytes whose rows are added up
 constexpr std::int64_t kLeastAlong = 16;  // k for each vector where sums go along rows, or more
 constexpr std::int64_t kSmallFirst = 32 << 10;  // a first-level cache that streams crowd
 
 const ThinKernels* kernel_for(DType in) {
-  for (const ThinKernels& kernel : isa().thin)
-    if (kernel.in == in) return &kernel;
+  for (const std::span<const ThinKernels> kernels : {isa().thin_dot, isa().thin})
+    for (const ThinKernels& kernel : kernels)
+      if (kernel.in == in) return &kernel;
   return nullptr;
 }
 
@@ -118,7 +123,7 @@ Plan plan(const GemmArgs& args, int num_threads) {
   p.sum_bytes = round_up(p.chunks * p.block * sums, kAlignment);
   p.turned_bytes = p.shape.columns && needs_finish(args) ? round_up(p.block * sums, kAlignment) : 0;
   const CacheSizes& cache = cache_sizes();
-  p.far = cache.first <= kSmallFirst && matrix > double(cache.second);
+  p.far = cache.first <= kSmallFirst && matrix > double(cache.first);
   return p;
 }
 
@@ -262,7 +267,8 @@ const char* gemm_thin_declines(const GemmArgs& args, const DeviceInfo& device) {
   if (few > 1 && !converts && shape_of(args).dot &&
       args.k < std::max(kLeastDepth + 1, kLeastAlong * few))
     return "short rows, whose sums take longer to add up";
-  if (few > kFew && !converts && args.k * length < kLeastMatrix)
+  if (few > kFew && !converts &&
+      args.k * length < (args.in == DType::i8 && !shape_of(args).dot ? kLeastAcross : kLeastMatrix))
     return "a small matrix, which is packed soon";
   return nullptr;
 }

@@ -10,20 +10,10 @@
 // with it.
 #include <utility>
 
-#include "cpu/isa.hpp"
-#include "cpu/simd.hpp"
+#include "cpu/gemm/thin_parts.hpp"
 
 namespace mblas::cpu::MBLAS_ISA {
 namespace {
-
-constexpr std::int64_t kLine = 64;
-constexpr int kMostAtOnce = 8;               // vectors
-constexpr std::int64_t kCached = 128 << 10;  // bytes of the matrix that groups of vectors share
-
-/// Rows, or vectors of columns, whose sums with R vectors fit the registers beside a register for
-/// each of them and one for an element of a vector.
-template <int R>
-constexpr int kWith = int(smaller(kVectorRegisters / 4, (kVectorRegisters - 1) / (R + 1)));
 
 /// Vectors of columns at a time: more than four of several vectors' sums were slower to store.
 template <int R>
@@ -131,28 +121,6 @@ struct Int8 {
 #else
 using Int8 = Floats<DType::i8, std::int8_t, std::uint32_t>;
 #endif
-
-/// Where to prefetch while rows pass by: some bytes ahead, and near their end what is read after
-/// it.
-template <bool Far>
-struct Ahead {
-  static constexpr std::int64_t kBytes = (Far ? 16 : 8) * kLine;
-  std::int64_t turn, after;  // bytes before the end of a row; from it to the begin of what is next
-
-  MBLAS_INLINE std::int64_t operator()(std::int64_t at) const { return at < turn ? 0 : after; }
-};
-template <bool Far>
-MBLAS_INLINE Ahead<Far> ahead(std::int64_t row_bytes, std::int64_t to_next) {
-  return {row_bytes - Ahead<Far>::kBytes, to_next - row_bytes};
-}
-template <bool Far>
-MBLAS_INLINE void fetch(const void* p, std::int64_t further) {
-  const auto* const at = static_cast<const std::byte*>(p) + Ahead<Far>::kBytes + further;
-  if constexpr (Far)
-    __builtin_prefetch(at, 0, 2);
-  else
-    __builtin_prefetch(at);
-}
 
 /// Q rows from M on times R vectors from x on: sums at y.
 template <class T, int R, int Q, bool Far>
@@ -299,51 +267,20 @@ constexpr Table<T> table(std::integer_sequence<int, R...>) {
 template <class T>
 constexpr Table<T> kTable = table<T>(std::make_integer_sequence<int, kMostAtOnce>());
 
-/// Calls f(first, count) for groups of nearly as many vectors, kMostAtOnce at most.
-template <class F>
-MBLAS_INLINE void for_groups(int vectors, const F& f) {
-  const int groups = (vectors + kMostAtOnce - 1) / kMostAtOnce;
-  for (int g = 0, first = 0; g < groups; ++g) {
-    const int count = vectors / groups + (g < vectors % groups);
-    f(first, count);
-    first += count;
-  }
-}
-
-/// Rows, or columns, of a block that the second-level cache keeps from one group to the next; all
-/// of them where there is one group.
-MBLAS_INLINE std::int64_t block_of(const ThinPart& g, std::int64_t all, std::int64_t bytes) {
-  return g.vectors <= kMostAtOnce ? all : larger(kCached / larger(bytes, 1) / 64 * 64, 64);
-}
-
 template <class T>
 void dot(const ThinPart& whole) {
-  const std::int64_t block = block_of(whole, whole.rows, whole.cols * sizeof(typename T::Element));
-  for (std::int64_t i = 0; i < whole.rows; i += block) {
-    ThinPart g = whole;
-    g.M = static_cast<const typename T::Element*>(whole.M) + i * g.ld;
-    g.y = static_cast<typename T::Sum*>(whole.y) + i;
-    g.rows = smaller(block, whole.rows - i);
-    for_groups(g.vectors, [&](int first, int count) { kTable<T>.dot[g.far][count - 1](g, first); });
-  }
+  for_dot_groups<typename T::Element, typename T::Sum>(
+      whole,
+      [](const ThinPart& g, int first, int count) { kTable<T>.dot[g.far][count - 1](g, first); });
 }
 
 template <class T>
 void add(const ThinPart& whole) {
-  const std::int64_t rows = rows_at_once<T>(whole.vectors);
-  const std::int64_t block = block_of(whole, whole.cols, rows * sizeof(typename T::Element));
-  for (std::int64_t p = 0; p < whole.rows; p += rows) {
-    for (std::int64_t j = 0; j < whole.cols; j += block) {
-      ThinPart g = whole;
-      g.M = static_cast<const typename T::Element*>(whole.M) + p * g.ld + j;
-      g.x = static_cast<const typename T::X*>(whole.x) + p * g.vectors;
-      g.y = static_cast<typename T::Sum*>(whole.y) + j;
-      g.rows = smaller(rows, whole.rows - p);
-      g.cols = smaller(block, whole.cols - j);
-      for_groups(g.vectors,
-                 [&](int first, int count) { kTable<T>.add[g.far][count - 1](g, first, p == 0); });
-    }
-  }
+  for_add_groups<typename T::Element, typename T::X, typename T::Sum>(
+      whole, rows_at_once<T>(whole.vectors),
+      [](const ThinPart& g, int first, int count, bool start) {
+        kTable<T>.add[g.far][count - 1](g, first, start);
+      });
 }
 
 template <class T>

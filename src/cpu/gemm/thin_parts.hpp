@@ -1,0 +1,91 @@
+// What the files with products of a few vectors share: how much of them is in registers, what is
+// fetched ahead, and groups of vectors. Local to the including object, as simd.hpp is.
+#pragma once
+
+#include "cpu/isa.hpp"
+#include "cpu/simd.hpp"
+
+namespace mblas::cpu::MBLAS_ISA {
+namespace {
+
+constexpr std::int64_t kLine = 64;
+constexpr int kMostAtOnce = 8;               // vectors
+constexpr std::int64_t kCached = 128 << 10;  // bytes of the matrix that groups of vectors share
+
+/// Rows, or vectors of columns, whose sums with R vectors fit the registers beside a register for
+/// each of them and one for an element of a vector.
+template <int R>
+constexpr int kWith = int(smaller(kVectorRegisters / 4, (kVectorRegisters - 1) / (R + 1)));
+
+/// Where to prefetch while rows pass by: some bytes ahead, and near their end what is read after
+/// it.
+template <bool Far>
+struct Ahead {
+  static constexpr std::int64_t kBytes = (Far ? 16 : 8) * kLine;
+  std::int64_t turn, after;  // bytes before the end of a row; from it to the begin of what is next
+
+  MBLAS_INLINE std::int64_t operator()(std::int64_t at) const { return at < turn ? 0 : after; }
+};
+template <bool Far>
+MBLAS_INLINE Ahead<Far> ahead(std::int64_t row_bytes, std::int64_t to_next) {
+  return {row_bytes - Ahead<Far>::kBytes, to_next - row_bytes};
+}
+template <bool Far>
+MBLAS_INLINE void fetch(const void* p, std::int64_t further) {
+  const auto* const at = static_cast<const std::byte*>(p) + Ahead<Far>::kBytes + further;
+  if constexpr (Far)
+    __builtin_prefetch(at, 0, 2);
+  else
+    __builtin_prefetch(at);
+}
+
+/// Calls f(first, count) for groups of nearly as many vectors, kMostAtOnce at most.
+template <class F>
+MBLAS_INLINE void for_groups(int vectors, const F& f) {
+  const int groups = (vectors + kMostAtOnce - 1) / kMostAtOnce;
+  for (int g = 0, first = 0; g < groups; ++g) {
+    const int count = vectors / groups + (g < vectors % groups);
+    f(first, count);
+    first += count;
+  }
+}
+
+/// Rows, or columns, of a block that the second-level cache keeps from one group to the next; all
+/// of them where there is one group.
+MBLAS_INLINE std::int64_t block_of(const ThinPart& g, std::int64_t all, std::int64_t bytes) {
+  return g.vectors <= kMostAtOnce ? all : larger(kCached / larger(bytes, 1) / 64 * 64, 64);
+}
+
+/// Calls f(part, first, count) for parts of some rows and groups of vectors.
+template <class Element, class Sum, class F>
+MBLAS_INLINE void for_dot_groups(const ThinPart& whole, const F& f) {
+  const std::int64_t block = block_of(whole, whole.rows, whole.cols * sizeof(Element));
+  for (std::int64_t i = 0; i < whole.rows; i += block) {
+    ThinPart g = whole;
+    g.M = static_cast<const Element*>(whole.M) + i * g.ld;
+    g.y = static_cast<Sum*>(whole.y) + i;
+    g.rows = smaller(block, whole.rows - i);
+    for_groups(g.vectors, [&](int first, int count) { f(g, first, count); });
+  }
+}
+
+/// Calls f(part, first, count, start) for parts of `rows` rows, the first ones being the start, and
+/// some columns, and groups of vectors of elements of type X.
+template <class Element, class X, class Sum, class F>
+MBLAS_INLINE void for_add_groups(const ThinPart& whole, std::int64_t rows, const F& f) {
+  const std::int64_t block = block_of(whole, whole.cols, rows * sizeof(Element));
+  for (std::int64_t p = 0; p < whole.rows; p += rows) {
+    for (std::int64_t j = 0; j < whole.cols; j += block) {
+      ThinPart g = whole;
+      g.M = static_cast<const Element*>(whole.M) + p * g.ld + j;
+      g.x = static_cast<const X*>(whole.x) + p * g.vectors;
+      g.y = static_cast<Sum*>(whole.y) + j;
+      g.rows = smaller(rows, whole.rows - p);
+      g.cols = smaller(block, whole.cols - j);
+      for_groups(g.vectors, [&](int first, int count) { f(g, first, count, p == 0); });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mblas::cpu::MBLAS_ISA
