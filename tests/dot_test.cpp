@@ -38,7 +38,6 @@ bool same(const std::vector<T>& x, const std::vector<T>& y) {
   return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(T)) == 0;
 }
 
-/// At least 70×75×101.
 struct Sizes {
   std::int64_t m = 70, n = 75, k = 101;
   Op op_b = Op::NoTrans;
@@ -59,6 +58,7 @@ class Special {
         n(sizes.n),
         k(sizes.k),
         op_b_(sizes.op_b),
+        plans_(kernel != std::string("thin")),  // which leaves them to others
         context_("openmp"),
         A(std::size_t(m * k)),
         B(std::size_t(k * n)) {
@@ -66,9 +66,10 @@ class Special {
     for (std::size_t i = 0; i < A.size(); ++i) A[i] = TA(pattern(i, 7));
     for (std::size_t i = 0; i < B.size(); ++i) B[i] = TA(pattern(i, 11));
   }
-  TA& a(std::int64_t i, std::int64_t p) { return A[std::size_t(i * k + p)]; }
+  // Rows and columns beyond the sizes are counted from the first again.
+  TA& a(std::int64_t i, std::int64_t p) { return A[std::size_t(i % m * k + p)]; }
   TA& b(std::int64_t p, std::int64_t j) {
-    return B[std::size_t(op_b_ == Op::NoTrans ? p * n + j : j * k + p)];
+    return B[std::size_t(op_b_ == Op::NoTrans ? p * n + j % n : j % n * k + p)];
   }
 
   void check() {
@@ -88,6 +89,7 @@ class Special {
       const std::vector<TC> C = call(nullptr);
       if (first.empty()) first = C;
       ASSERT_TRUE(same(C, first)) << threads;
+      if (!plans_) continue;
       for (const auto operand : {GemmPlan::Operand::A, GemmPlan::Operand::B}) {
         GemmPlan plan(operand);
         for (const char* what : {"fills a plan", "uses it"})
@@ -126,6 +128,7 @@ class Special {
     return float(int(i * step % 1021) - 510) / 512;
   }
   const Op op_b_;
+  const bool plans_;
   Context context_;
 
  public:
@@ -134,7 +137,8 @@ class Special {
 
 template <class TA, class TC>
 void run_all(const char* kernel, const Sizes& sizes = {}) {
-  if (const auto reason = unable(kernel, dtype_v<TA>, dtype_v<TC>)) GTEST_SKIP() << *reason;
+  if (kernel != std::string("thin"))  // which is everywhere
+    if (const auto reason = unable(kernel, dtype_v<TA>, dtype_v<TC>)) GTEST_SKIP() << *reason;
   using S = Special<TA, TC>;
   const float inf = std::numeric_limits<float>::infinity();
   const auto with = [&](auto&& change) {
@@ -267,6 +271,13 @@ std::string run_bytes(Context& context, const Sizes& sizes, Op op_a = Op::NoTran
   EXPECT_EQ(wrong, 0) << m << "x" << n << "x" << k << " " << int(op_a) << " " << int(op_b);
   return std::string(context.last_dispatch().kernel);
 }
+
+// Few rows or columns of a matrix that is read where it lies, along its rows or across them.
+TEST(Thin, Bfloat16Across) { run_all<bfloat16, float>("thin", {7, 200, 300}); }
+TEST(Thin, Bfloat16Along) { run_all<bfloat16, bfloat16>("thin", {7, 200, 300, Op::Trans}); }
+TEST(Thin, Bfloat16FewColumns) { run_all<bfloat16, float>("thin", {200, 6, 300}); }
+TEST(Thin, Bfloat16LongAcross) { run_all<bfloat16, float>("thin", {2, 70, 16500}); }
+TEST(Thin, Bfloat16LongAlong) { run_all<bfloat16, float>("thin", {2, 70, 16500, Op::Trans}); }
 
 // Vectors multiply bytes of which one has no sign.
 void run_bytes(const char* kernel) {

@@ -41,20 +41,18 @@ bool multiplies_bf16_fast() { return __builtin_cpu_is("amd"); }
 /// Best first.
 const CpuIsa kIsas[] = {
 #if defined(MBLAS_HAVE_AMX) && defined(MBLAS_HAVE_ISA_AVX512)
-    MBLAS_ISA_ROW(
-        "amx", avx512, "AVX-512 and AMX", [] { return has_avx512() && amx_permitted(); },
-        avx512::gf256_affine_columns, dot::gemm_kernels, amx::gemm_kernels, nullptr,
-        avx512_vnni::thin_kernels),
+    MBLAS_ISA_ROW("amx", avx512, "AVX-512 and AMX", [] { return has_avx512() && amx_permitted(); },
+                  avx512::gf256_affine_columns, dot::gemm_kernels, amx::gemm_kernels, nullptr,
+                  {avx512_vnni::thin_kernels}),
 #endif
 #ifdef MBLAS_HAVE_ISA_AVX512
-    MBLAS_ISA_ROW(
-        "avx512_bf16", avx512, "AVX-512 with VNNI and BF16",
-        [] { return has_vnni() && __builtin_cpu_supports("avx512bf16"); },
-        avx512::gf256_affine_columns, dot::gemm_kernels, {}, multiplies_bf16_fast,
-        avx512_vnni::thin_kernels),
+    MBLAS_ISA_ROW("avx512_bf16", avx512, "AVX-512 with VNNI and BF16",
+                  [] { return has_vnni() && __builtin_cpu_supports("avx512bf16"); },
+                  avx512::gf256_affine_columns, dot::gemm_kernels, {}, multiplies_bf16_fast,
+                  {avx512_vnni::thin_kernels, avx512_bf16::thin_kernels}),
     MBLAS_ISA_ROW("avx512_vnni", avx512, "AVX-512 with VNNI", has_vnni,
                   avx512::gf256_affine_columns, std::span(dot::gemm_kernels).first(1), {}, nullptr,
-                  avx512_vnni::thin_kernels),
+                  {avx512_vnni::thin_kernels}),
     MBLAS_ISA_ROW("avx512", avx512, "AVX-512", has_avx512, avx512::gf256_affine_columns),
 #endif
 #ifdef MBLAS_HAVE_ISA_AVX2

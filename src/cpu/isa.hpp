@@ -8,6 +8,7 @@
 // another header.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -111,21 +112,27 @@ struct ThinVectors {
 struct ThinPart {
   const void* M;
   std::int64_t ld, rows, cols;
-  const void* x;  ///< packed; dot: x_ld elements apart. From a multiple of `step` of k on
+  const void* x;  ///< packed, from a multiple of `step` of k on; of each vector x_ld elements
   std::int64_t x_ld;
   void* y;  ///< sums, of the type that accumulates: those of vector r from r * y_ld on
   std::int64_t y_ld;
   int vectors;
   bool far;  ///< M is fetched into the second-level cache, further ahead; else into the first
+  DotLimits limits;  ///< of elements of M, where magnitudes count
+  /// By kThinPart of the elements of a vector of y: set where an element of M is beyond the limits,
+  /// and y is of no use.
+  bool* beyond;
 };
+inline constexpr std::int64_t kThinPart = 64;
 
 /// Products of a few vectors with a matrix of one type, which is read once.
 struct ThinKernels {
   DType in;
   int step, x_size;
-  void (*pack)(const ThinVectors&);
-  void (*dot)(const ThinPart&);  ///< y = M x by dot products along the rows
-  void (*add)(const ThinPart&);  ///< y = Mᵀ x by adding rows up
+  DotRange (*pack)(const ThinVectors&);  ///< the range of magnitudes, where these count
+  void (*dot)(const ThinPart&);          ///< y = M x by dot products along the rows
+  void (*add)(const ThinPart&);          ///< y = Mᵀ x by adding rows up
+  bool limited = false;  ///< magnitudes count; else limits and what is beyond are not read
 };
 
 /// A block of C = alpha op(A) + beta op(B): m×n of C. A or B null: its term is absent. Transposed
@@ -215,7 +222,8 @@ struct CpuIsa {
   std::span<const DotKernel> dot = {};        ///< products by dot products of vectors; empty: none
   std::span<const DotKernel> amx = {};        ///< products on AMX tiles; empty: none
   bool (*best)() = nullptr;  ///< null, or whether those after it are no faster on this CPU
-  std::span<const ThinKernels> thin_dot = {};  ///< by dot products of vectors, before `thin`
+  /// By instructions for products of short types, to be taken before `thin`.
+  std::array<std::span<const ThinKernels>, 2> thin_dot = {};
 };
 
 #define MBLAS_DECLARE_ISA(isa)                           \
@@ -235,6 +243,9 @@ MBLAS_DECLARE_ISA(avx2)
 MBLAS_DECLARE_ISA(avx512)
 #undef MBLAS_DECLARE_ISA
 namespace avx512_vnni {
+extern const ThinKernels thin_kernels[1];
+}
+namespace avx512_bf16 {
 extern const ThinKernels thin_kernels[1];
 }
 

@@ -32,6 +32,7 @@
 #include <type_traits>
 
 #include "core/finish.hpp"
+#include "cpu/gemm/dot_limits.hpp"
 #include "cpu/isa.hpp"
 #include "cpu/kept.hpp"
 #include "cpu/kernels.hpp"
@@ -264,38 +265,6 @@ Parts parts_of(const GemmArgs& args, const DotKernel& kernel, const Plan& p) {
   return best.bytes <= kThreadEntry ? best : Parts{};
 }
 
-/// Powers of two between which the magnitudes of operands must lie for the instructions to be as
-/// good as native arithmetic.
-struct Limits {
-  int least, most;  // of an operand
-  int least_sum;    // of the least of both: every product of planes is a multiple of a number
-                    // that is not subnormal, and with it every sum
-  int most_sum;     // of the largest of both: no sum overflows
-};
-
-Limits limits_of(const DotKernel& kernel, std::int64_t k) {
-  const int depth = k > 1 ? std::ilogb(double(k)) + 1 : 0;
-  switch (kernel.planes) {
-    case 1:  // 8 bits each: multiples of 2^-14 of the product of the powers of two
-      return {-126, 127, -112, 125 - depth};
-    case 2:  // of half: any finite number
-      return {-126, 127, -126, 127};
-    default:  // 24 bits each; rounding to a plane goes up to the next power of two
-      return {-103, 126, -80, 124 - depth};
-  }
-}
-
-int exponent(std::uint32_t bits) { return int(bits >> 23) - 127; }
-
-bool native_needed(const DotRange& a, const DotRange& b, const Limits& limits) {
-  const int most_a = exponent(a.most), most_b = exponent(b.most);
-  if (most_a > limits.most || most_b > limits.most) return true;
-  if (a.most == 0 || b.most == 0) return false;
-  const int least_a = exponent(a.least), least_b = exponent(b.least);
-  return least_a < limits.least || least_b < limits.least || least_a + least_b < limits.least_sum ||
-         most_a + most_b > limits.most_sum;
-}
-
 DotRange join(const DotRange* ranges, std::int64_t count) {
   DotRange all;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -366,7 +335,7 @@ class Product {
         kernel_(kernel),
         plan_(plan),
         kept_(kept),
-        limits_(limits_of(kernel, args.k)),
+        limits_(limits_of(kernel.planes, args.k)),
         a_(strides_of(args.transA, args.A.ld)),
         b_(strides_of(args.transB, args.B.ld)),
         A_(static_cast<const std::byte*>(args.A.at(entry, in_size()))),

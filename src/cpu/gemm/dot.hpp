@@ -24,6 +24,11 @@ struct DotRange {
   std::uint32_t least = ~std::uint32_t{0}, most = 0;
 };
 
+/// Powers of two between which magnitudes that are not 0 must lie.
+struct DotLimits {
+  int least = -126, most = 127;
+};
+
 /// Members (rows of op(A), columns of op(B)) to pack, k deep; element (i, p) lies at
 /// from[i * member + p * depth], one of the two being 1.
 struct DotPack {

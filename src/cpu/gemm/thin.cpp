@@ -12,11 +12,13 @@
 // faster if it is fetched into the second level, and one of up to 1 MiB in half to nine tenths of
 // the time; where the second level holds it already, one row takes up to 1.3 times as long.
 #include <algorithm>
+#include <mutex>
 #include <span>
 
 #include "core/finish.hpp"
 #include "cpu/cache.hpp"
 #include "cpu/declines.hpp"
+#include "cpu/gemm/dot_limits.hpp"
 #include "cpu/isa.hpp"
 #include "cpu/kept.hpp"
 #include "cpu/kernels.hpp"
@@ -26,9 +28,9 @@
 namespace mblas::cpu {
 namespace {
 
-constexpr double kGrain = 96 << 10;     // bytes of the matrix that pay for a thread's start
-constexpr std::int64_t kChunk = 16384;  // of k
-constexpr std::int64_t kPart = 64;      // elements of the long side that go to one thread together
+constexpr double kGrain = 96 << 10;            // bytes of the matrix that pay for a thread's start
+constexpr std::int64_t kChunk = 16384;         // of k
+constexpr std::int64_t kPart = kThinPart;      // of the long side, that go to one thread together
 constexpr std::int64_t kSumBytes = 128 << 10;  // of sums that stay in the second-level cache
 constexpr std::int64_t kAlignment = 64;
 // Most vectors: beyond, packing pays, the sooner the more instructions multiply that want packed
@@ -43,11 +45,16 @@ constexpr std::int64_t kLeastAcross = 1 << 20;  // likewise, of bytes whose rows
 constexpr std::int64_t kLeastAlong = 16;  // k for each vector where sums go along rows, or more
 constexpr std::int64_t kSmallFirst = 32 << 10;  // a first-level cache that streams crowd
 
-const ThinKernels* kernel_for(DType in) {
-  for (const std::span<const ThinKernels> kernels : {isa().thin_dot, isa().thin})
-    for (const ThinKernels& kernel : kernels)
-      if (kernel.in == in) return &kernel;
+const ThinKernels* find(std::span<const ThinKernels> kernels, DType in) {
+  for (const ThinKernels& kernel : kernels)
+    if (kernel.in == in) return &kernel;
   return nullptr;
+}
+const ThinKernels* native_kernel(DType in) { return find(isa().thin, in); }
+const ThinKernels* kernel_for(DType in) {
+  for (const std::span<const ThinKernels> kernels : isa().thin_dot)
+    if (const ThinKernels* kernel = find(kernels, in)) return kernel;
+  return native_kernel(in);
 }
 
 bool has(std::span<const DotKernel> kernels, DType in) {
@@ -90,8 +97,9 @@ struct Plan {
   Shape shape;
   std::int64_t parts, chunks;
   std::int64_t block;         // of the long side, whose sums are kept at a time; all for chunks
-  std::int64_t x_length;      // of a packed vector
   std::int64_t x_bytes;       // of all packed vectors
+  std::int64_t native_bytes;  // likewise for the native kernel, where the other one has limits
+  std::int64_t flag_bytes;    // of what is beyond these, by chunk and part
   std::int64_t sum_bytes;     // of the sums of a block, for all chunks
   std::int64_t turned_bytes;  // of the same as rows of C, where an epilogue needs them so
   int threads;
@@ -99,12 +107,13 @@ struct Plan {
   bool by_entry;  // threads take whole problems of a batch
   bool far;
 
-  std::int64_t bytes() const { return x_bytes + buffers * (sum_bytes + turned_bytes); }
+  std::int64_t head_bytes() const { return x_bytes + native_bytes + flag_bytes; }
+  std::int64_t bytes() const { return head_bytes() + buffers * (sum_bytes + turned_bytes); }
 };
 
 Plan plan(const GemmArgs& args, int num_threads) {
   const ThinKernels& kernel = *kernel_for(args.in);
-  Plan p;
+  Plan p{};
   p.shape = shape_of(args);
   const std::int64_t sums = p.shape.vectors * size_of(accumulator_of(args.in));
   // A short long side with a long k leaves too few parts for the threads; where k is cut may not
@@ -118,14 +127,26 @@ Plan plan(const GemmArgs& args, int num_threads) {
   p.buffers = p.by_entry || p.chunks > 1 ? 1 : p.threads;
   p.block = p.shape.length;
   if (p.chunks == 1) p.block = std::min(p.block, std::max(kSumBytes / sums / kPart * kPart, kPart));
-  p.x_length = round_up(args.k, kernel.step);
-  p.x_bytes = round_up(p.x_length * p.shape.vectors * kernel.x_size, kAlignment);
+  const auto x_bytes = [&](const ThinKernels& of) {
+    return round_up(round_up(args.k, of.step) * p.shape.vectors * of.x_size, kAlignment);
+  };
+  p.x_bytes = x_bytes(kernel);
+  if (kernel.limited) {
+    p.native_bytes = x_bytes(*native_kernel(args.in));
+    p.flag_bytes = round_up(p.chunks * p.parts, kAlignment);
+  }
   p.sum_bytes = round_up(p.chunks * p.block * sums, kAlignment);
   p.turned_bytes = p.shape.columns && needs_finish(args) ? round_up(p.block * sums, kAlignment) : 0;
   const CacheSizes& cache = cache_sizes();
   p.far = cache.first <= kSmallFirst && matrix > double(cache.first);
   return p;
 }
+
+/// Vectors, packed for a kernel.
+struct Vectors {
+  const ThinKernels& kernel;
+  std::byte* data;
+};
 
 /// Problem `entry` of the call.
 template <class Sum>
@@ -135,15 +156,16 @@ class Product {
       : args_(args),
         plan_(plan),
         shape_(plan.shape),
-        kernel_(*kernel_for(args.in)),
         entry_(entry),
-        x_(workspace),
-        buffers_(workspace + plan.x_bytes) {}
+        fast_{*kernel_for(args.in), workspace},
+        native_{*native_kernel(args.in), workspace + plan.x_bytes},
+        beyond_(reinterpret_cast<bool*>(native_.data + plan.native_bytes)),
+        buffers_(workspace + plan.head_bytes()) {}
 
-  void run(int threads) const {
-    const int size = size_of(args_.in);
-    kernel_.pack({(shape_.columns ? args_.B : args_.A).at(entry_, size), shape_.vector,
-                  shape_.depth, args_.k, shape_.vectors, shape_.dot, x_});
+  void run(int threads) {
+    const DotRange range = pack(fast_);
+    limits_ = limits_with(range, args_.k);
+    std::fill_n(beyond_, fast_.kernel.limited ? plan_.chunks * plan_.parts : 0, false);
     const std::int64_t count = shape_.vectors * plan_.block;  // of sums
     parallel(threads, [&](int thread, int granted) {
       const Range tasks = share_of(plan_.parts * plan_.chunks, thread, granted);
@@ -179,8 +201,25 @@ class Product {
     return reinterpret_cast<Sum*>(reinterpret_cast<std::byte*>(sums(buffer)) + plan_.sum_bytes);
   }
 
-  /// Sums of [begin, end) of the long side over a chunk of k.
-  void multiply(std::int64_t chunk, std::int64_t begin, std::int64_t end, Sum* y) const {
+  DotRange pack(const Vectors& x) const {
+    return x.kernel.pack({(shape_.columns ? args_.B : args_.A).at(entry_, size_of(args_.in)),
+                          shape_.vector, shape_.depth, args_.k, shape_.vectors, shape_.dot,
+                          x.data});
+  }
+
+  /// Sums of [begin, end) of the long side, the former a multiple of kPart, over a chunk of k.
+  void multiply(std::int64_t chunk, std::int64_t begin, std::int64_t end, Sum* y) {
+    bool* const beyond = beyond_ + chunk * plan_.parts + begin / kPart;
+    multiply(fast_, chunk, begin, end, y, beyond);
+    if (!fast_.kernel.limited) return;
+    for (std::int64_t i = begin; i < end; i += kPart) {
+      if (!beyond[(i - begin) / kPart]) continue;
+      std::call_once(native_packed_, [&] { pack(native_); });
+      multiply(native_, chunk, i, std::min(i + kPart, end), y + (i - begin), nullptr);
+    }
+  }
+  void multiply(const Vectors& x, std::int64_t chunk, std::int64_t begin, std::int64_t end, Sum* y,
+                bool* beyond) const {
     const int size = size_of(args_.in);
     const auto* const M =
         static_cast<const std::byte*>((shape_.columns ? args_.A : args_.B).at(entry_, size));
@@ -189,20 +228,22 @@ class Product {
     g.ld = shape_.ld;
     g.vectors = shape_.vectors;
     g.far = plan_.far;
-    g.x = x_ + k0 * (shape_.dot ? 1 : shape_.vectors) * kernel_.x_size;
-    g.x_ld = plan_.x_length;
+    g.limits = limits_;
+    g.beyond = beyond;
+    g.x = x.data + k0 * (shape_.dot ? 1 : shape_.vectors) * x.kernel.x_size;
+    g.x_ld = round_up(args_.k, x.kernel.step);
     g.y = y;
     g.y_ld = plan_.block;
     if (shape_.dot) {
       g.M = M + (begin * shape_.ld + k0) * size;
       g.rows = end - begin;
       g.cols = depth;
-      kernel_.dot(g);
+      x.kernel.dot(g);
     } else {
       g.M = M + (k0 * shape_.ld + begin) * size;
       g.rows = depth;
       g.cols = end - begin;
-      kernel_.add(g);
+      x.kernel.add(g);
     }
   }
 
@@ -245,9 +286,12 @@ class Product {
   const GemmArgs& args_;
   const Plan& plan_;
   const Shape& shape_;
-  const ThinKernels& kernel_;
   const std::int64_t entry_;
-  std::byte *const x_, *const buffers_;
+  const Vectors fast_, native_;
+  DotLimits limits_;    // of elements of the matrix, that fast_ may be used
+  bool* const beyond_;  // by chunk and part: it may not
+  std::once_flag native_packed_;
+  std::byte* const buffers_;
 };
 
 }  // namespace

@@ -284,7 +284,7 @@ void add(const ThinPart& whole) {
 }
 
 template <class T>
-void pack(const ThinVectors& v) {
+DotRange pack(const ThinVectors& v) {
   const auto* const from = static_cast<const typename T::Element*>(v.from);
   auto* const to = static_cast<typename T::X*>(v.to);
   const std::int64_t k = round_up(v.k, T::kStep), depth = T::kDepth;
@@ -299,6 +299,7 @@ void pack(const ThinVectors& v) {
       for (std::int64_t r = 0; r < v.vectors; ++r)
         to[(p / depth * v.vectors + r) * depth + p % depth] = value(r, p);
   }
+  return {};
 }
 
 template <class T>

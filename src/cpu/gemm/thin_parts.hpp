@@ -17,6 +17,12 @@ constexpr std::int64_t kCached = 128 << 10;  // bytes of the matrix that groups 
 template <int R>
 constexpr int kWith = int(smaller(kVectorRegisters / 4, (kVectorRegisters - 1) / (R + 1)));
 
+/// The same of rows of a part, with few that are left over.
+template <int R>
+constexpr int kWithinPart = kWith<R> >= 8   ? 8
+                            : kWith<R> >= 4 ? 4
+                                            : kWith<R>;
+
 /// Where to prefetch while rows pass by: some bytes ahead, and near their end what is read after
 /// it.
 template <bool Far>
@@ -65,6 +71,7 @@ MBLAS_INLINE void for_dot_groups(const ThinPart& whole, const F& f) {
     g.M = static_cast<const Element*>(whole.M) + i * g.ld;
     g.y = static_cast<Sum*>(whole.y) + i;
     g.rows = smaller(block, whole.rows - i);
+    if (g.beyond) g.beyond += i / kThinPart;
     for_groups(g.vectors, [&](int first, int count) { f(g, first, count); });
   }
 }
@@ -82,6 +89,7 @@ MBLAS_INLINE void for_add_groups(const ThinPart& whole, std::int64_t rows, const
       g.y = static_cast<Sum*>(whole.y) + j;
       g.rows = smaller(rows, whole.rows - p);
       g.cols = smaller(block, whole.cols - j);
+      if (g.beyond) g.beyond += j / kThinPart;
       for_groups(g.vectors, [&](int first, int count) { f(g, first, count, p == 0); });
     }
   }
