@@ -191,6 +191,10 @@ void run_all(const char* kernel, const Sizes& sizes = {}) {
         for (std::int64_t p = 0; p < s.k; ++p) s.a(5, p) = TA(0x1p-130f * float(1 + p % 7));
         for (TA& x : s.B) x = TA(to_float(x) * 0x1p40f);
       });
+      with([](S& s) {  // one in a column that has zeros else
+        for (TA& x : s.A) x = TA(to_float(x) * 0x1p40f);
+        for (std::int64_t p = 0; p < s.k; ++p) s.b(p, 17) = TA(p == 9 ? 0x1p-130f : 0.0f);
+      });
     }
     {
       SCOPED_TRACE("subnormal products");

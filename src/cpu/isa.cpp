@@ -43,7 +43,7 @@ const CpuIsa kIsas[] = {
 #if defined(MBLAS_HAVE_AMX) && defined(MBLAS_HAVE_ISA_AVX512)
     MBLAS_ISA_ROW("amx", avx512, "AVX-512 and AMX", [] { return has_avx512() && amx_permitted(); },
                   avx512::gf256_affine_columns, dot::gemm_kernels, amx::gemm_kernels, nullptr,
-                  {avx512_vnni::thin_kernels}),
+                  {amx::thin_kernels, avx512_vnni::thin_kernels}),
 #endif
 #ifdef MBLAS_HAVE_ISA_AVX512
     MBLAS_ISA_ROW("avx512_bf16", avx512, "AVX-512 with VNNI and BF16",

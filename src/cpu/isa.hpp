@@ -131,8 +131,12 @@ struct ThinKernels {
   int step, x_size;
   DotRange (*pack)(const ThinVectors&);  ///< the range of magnitudes, where these count
   void (*dot)(const ThinPart&);          ///< y = M x by dot products along the rows
-  void (*add)(const ThinPart&);          ///< y = Mᵀ x by adding rows up
+  void (*add)(const ThinPart&);          ///< y = Mᵀ x by adding rows up; null: left to others
   bool limited = false;  ///< magnitudes count; else limits and what is beyond are not read
+  /// Vectors, and most of them, that are packed together, with zeros for missing ones; 0: as many
+  /// as there are.
+  int group = 0;
+  int least = 1;  ///< vectors from which on it is faster than what comes after it
 };
 
 /// A block of C = alpha op(A) + beta op(B): m×n of C. A or B null: its term is absent. Transposed
@@ -242,6 +246,9 @@ MBLAS_DECLARE_ISA(generic)
 MBLAS_DECLARE_ISA(avx2)
 MBLAS_DECLARE_ISA(avx512)
 #undef MBLAS_DECLARE_ISA
+namespace amx {
+extern const ThinKernels thin_kernels[2];
+}
 namespace avx512_vnni {
 extern const ThinKernels thin_kernels[1];
 }

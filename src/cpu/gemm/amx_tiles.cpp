@@ -20,15 +20,12 @@
 // become zero: dot.cpp keeps operands away that would make some.
 #include <utility>
 
+#include "cpu/gemm/amx.hpp"
 #include "cpu/gemm/dot_panels.hpp"
 
 namespace mblas::cpu::amx {
 namespace {
 
-// The intrinsics do not tell the compiler what memory they touch.
-#define MBLAS_TILE_ZERO(t) asm volatile("tilezero %%tmm" #t ::: "memory")
-#define MBLAS_TILE_LOAD(t, p, stride) \
-  asm volatile("tileloadd (%0,%1,1), %%tmm" #t ::"r"(p), "r"(std::int64_t(stride)) : "memory")
 // Either to stay in the first-level cache or past it, so that others stay.
 #define MBLAS_TILE_LOAD_TO(stay, t, p)                                                 \
   do {                                                                                 \
@@ -38,16 +35,6 @@ namespace {
       asm volatile("tileloaddt1 (%0,%1,1), %%tmm" #t ::"r"(p), "r"(std::int64_t(kRow)) \
                    : "memory");                                                        \
   } while (false)
-#define MBLAS_TILE_STORE(t, p, stride) \
-  asm volatile("tilestored %%tmm" #t ", (%0,%1,1)" ::"r"(p), "r"(std::int64_t(stride)) : "memory")
-#define MBLAS_TILE_PRODUCT(c, a, b)                                              \
-  do {                                                                           \
-    if constexpr (Integers)                                                      \
-      asm volatile("tdpbssd %%tmm" #b ", %%tmm" #a ", %%tmm" #c ::: "memory");   \
-    else                                                                         \
-      asm volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c ::: "memory"); \
-  } while (false)
-
 /// Sums in tiles 0 … 3 (row by row of tiles), A in 4 and 5, B in 6 and 7.
 template <int Rows, int Cols>
 MBLAS_INLINE void load_sums(const std::byte* sums) {
@@ -227,20 +214,8 @@ void multiply(const DotBlock& x) {
   Multiplier<T, Out, false>(x).run();
 }
 
-/// Eight tiles of 16 rows of 64 bytes.
-struct alignas(64) TileConfig {
-  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-
-void begin() {
-  static constexpr TileConfig config;
-  static_assert(sizeof config == 64);
-  asm volatile("ldtilecfg %0" ::"m"(config));
-}
-
-void end() { asm volatile("tilerelease" ::: "memory"); }
+void begin() { configure(16); }
+void end() { release(); }
 
 template <class T, class Out>
 constexpr DotKernel row(DType in, DType out) {

@@ -37,7 +37,9 @@ constexpr std::int64_t kAlignment = 64;
 // operands (`amx`, `dot`), and where a conversion takes as long as them.
 constexpr std::int64_t kMostPlain = 24, kMostConverted = 48;
 constexpr std::int64_t kMostBeforeKept = 3;  // `amx` and `dot` may keep the matrix packed
-constexpr std::int64_t kMostBf16Tiles = 10, kMostBf16 = 20, kMostInt8Tiles = 6, kMostInt8 = 16;
+constexpr std::int64_t kMostBf16 = 20, kMostInt8 = 16;
+// Where there are tiles: along the rows (thin_amx.cpp), and across them.
+constexpr std::int64_t kMostAlongTiles = 16, kMostBf16Tiles = 10, kMostInt8Tiles = 8;
 // Of a product with several vectors, else the way to the sums and from them outweighs it; elements
 // of the matrix from which on it pays for more than kFew vectors.
 constexpr std::int64_t kLeastDepth = 64, kLeastLength = 64, kFew = 8, kLeastMatrix = 1 << 18;
@@ -45,16 +47,18 @@ constexpr std::int64_t kLeastAcross = 1 << 20;  // likewise, of bytes whose rows
 constexpr std::int64_t kLeastAlong = 16;  // k for each vector where sums go along rows, or more
 constexpr std::int64_t kSmallFirst = 32 << 10;  // a first-level cache that streams crowd
 
-const ThinKernels* find(std::span<const ThinKernels> kernels, DType in) {
-  for (const ThinKernels& kernel : kernels)
+const ThinKernels* native_kernel(DType in) {
+  for (const ThinKernels& kernel : isa().thin)
     if (kernel.in == in) return &kernel;
   return nullptr;
 }
-const ThinKernels* native_kernel(DType in) { return find(isa().thin, in); }
-const ThinKernels* kernel_for(DType in) {
+const ThinKernels& kernel_for(DType in, bool dot, int vectors) {
   for (const std::span<const ThinKernels> kernels : isa().thin_dot)
-    if (const ThinKernels* kernel = find(kernels, in)) return kernel;
-  return native_kernel(in);
+    for (const ThinKernels& kernel : kernels)
+      if (kernel.in == in && (dot || kernel.add) && vectors >= kernel.least &&
+          (kernel.group == 0 || vectors <= kernel.group))
+        return kernel;
+  return *native_kernel(in);
 }
 
 bool has(std::span<const DotKernel> kernels, DType in) {
@@ -68,11 +72,12 @@ bool has_dot_products(DType in) {
 /// Does everything that multiplies the type convert it first?
 bool is_converted(DType in) { return size_of(in) <= 2 && !has_dot_products(in); }
 
-std::int64_t most_vectors(DType in) {
-  const bool tiles = has(isa().amx, in);
+/// `dot`: sums go along the rows of the matrix.
+std::int64_t most_vectors(DType in, bool dot) {
   if (is_converted(in)) return kMostConverted;
-  if (in == DType::bf16) return tiles ? kMostBf16Tiles : kMostBf16;
-  if (in == DType::i8) return tiles ? kMostInt8Tiles : kMostInt8;
+  const bool tiles = has(isa().amx, in);
+  if (in == DType::bf16) return !tiles ? kMostBf16 : dot ? kMostAlongTiles : kMostBf16Tiles;
+  if (in == DType::i8) return !tiles ? kMostInt8 : dot ? kMostAlongTiles : kMostInt8Tiles;
   return kMostPlain;
 }
 
@@ -112,9 +117,9 @@ struct Plan {
 };
 
 Plan plan(const GemmArgs& args, int num_threads) {
-  const ThinKernels& kernel = *kernel_for(args.in);
   Plan p{};
   p.shape = shape_of(args);
+  const ThinKernels& kernel = kernel_for(args.in, p.shape.dot, p.shape.vectors);
   const std::int64_t sums = p.shape.vectors * size_of(accumulator_of(args.in));
   // A short long side with a long k leaves too few parts for the threads; where k is cut may not
   // depend on how many there are.
@@ -128,7 +133,8 @@ Plan plan(const GemmArgs& args, int num_threads) {
   p.block = p.shape.length;
   if (p.chunks == 1) p.block = std::min(p.block, std::max(kSumBytes / sums / kPart * kPart, kPart));
   const auto x_bytes = [&](const ThinKernels& of) {
-    return round_up(round_up(args.k, of.step) * p.shape.vectors * of.x_size, kAlignment);
+    return round_up(round_up(args.k, of.step) * (of.group ? of.group : p.shape.vectors) * of.x_size,
+                    kAlignment);
   };
   p.x_bytes = x_bytes(kernel);
   if (kernel.limited) {
@@ -157,7 +163,7 @@ class Product {
         plan_(plan),
         shape_(plan.shape),
         entry_(entry),
-        fast_{*kernel_for(args.in), workspace},
+        fast_{kernel_for(args.in, shape_.dot, shape_.vectors), workspace},
         native_{*native_kernel(args.in), workspace + plan.x_bytes},
         beyond_(reinterpret_cast<bool*>(native_.data + plan.native_bytes)),
         buffers_(workspace + plan.head_bytes()) {}
@@ -230,7 +236,8 @@ class Product {
     g.far = plan_.far;
     g.limits = limits_;
     g.beyond = beyond;
-    g.x = x.data + k0 * (shape_.dot ? 1 : shape_.vectors) * x.kernel.x_size;
+    const int together = x.kernel.group ? x.kernel.group : shape_.dot ? 1 : shape_.vectors;
+    g.x = x.data + k0 * together * x.kernel.x_size;
     g.x_ld = round_up(args_.k, x.kernel.step);
     g.y = y;
     g.y_ld = plan_.block;
@@ -298,21 +305,20 @@ class Product {
 
 const char* gemm_thin_declines(const GemmArgs& args, const DeviceInfo& device) {
   if (const char* reason = unless_native(args, device)) return reason;
-  if (!kernel_for(args.in)) return "real types only";
+  if (!native_kernel(args.in)) return "real types only";
   const std::int64_t few = std::min(args.m, args.n), length = std::max(args.m, args.n);
-  const bool converts = is_converted(args.in);
-  if (few > most_vectors(args.in)) return "too many rows and columns";
+  const bool converts = is_converted(args.in), dot = shape_of(args).dot;
+  if (few > most_vectors(args.in, dot)) return "too many rows and columns";
   if (args.k == 0) return "k is 0";
   // Of half, planes are kept, which have twice the bytes.
   if (few > kMostBeforeKept && args.in != DType::f16 && has_dot_products(args.in) &&
       is_kept(args, args.n > args.m))
     return "a plan keeps the matrix packed";
   if (few > 1 && (args.k < kLeastDepth || length < kLeastLength)) return "too small";
-  if (few > 1 && !converts && shape_of(args).dot &&
-      args.k < std::max(kLeastDepth + 1, kLeastAlong * few))
+  if (few > 1 && !converts && dot && args.k < std::max(kLeastDepth + 1, kLeastAlong * few))
     return "short rows, whose sums take longer to add up";
   if (few > kFew && !converts &&
-      args.k * length < (args.in == DType::i8 && !shape_of(args).dot ? kLeastAcross : kLeastMatrix))
+      args.k * length < (args.in == DType::i8 && !dot ? kLeastAcross : kLeastMatrix))
     return "a small matrix, which is packed soon";
   return nullptr;
 }

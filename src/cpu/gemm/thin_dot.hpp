@@ -3,14 +3,13 @@
 // that eight vectors are limited by reading the matrix. Across rows, those that are multiplied
 // together are interleaved element by element in registers.
 //
-// thin_vnni.cpp and thin_bf16.cpp say how, as a T: Element, Sum (of the accumulator's type), Sums
-// (a register of them), Start (what sums begin with), and Watch, which sees all elements of the
-// matrix and tells whether one is beyond the limits.
+// thin_vnni.cpp and thin_bf16.cpp say how, as a T, which adds to what thin_lines.hpp has: Sum (of
+// the accumulator's type), Sums (a register of them) and Start (what sums begin with).
 #pragma once
 
 #include <utility>
 
-#include "cpu/gemm/thin_parts.hpp"
+#include "cpu/gemm/thin_lines.hpp"
 
 namespace mblas::cpu::MBLAS_ISA {
 namespace {
@@ -18,12 +17,6 @@ namespace {
 constexpr int kLanesOfSums = 16;
 constexpr std::int64_t kMostRows = 64;
 
-/// Elements that are added up at once; rows that are interleaved, and registers of sums then.
-template <class T>
-constexpr int kDepth = int(4 / sizeof(typename T::Element));
-/// Elements of a register, and columns at a time.
-template <class T>
-constexpr int kWidth = kDepth<T>* kLanesOfSums;
 /// Vectors whose sums of that many columns fit the registers.
 template <class T>
 constexpr int kMostWhole = 20 / kDepth<T>;

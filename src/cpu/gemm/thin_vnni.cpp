@@ -6,18 +6,10 @@
 namespace mblas::cpu::MBLAS_ISA {
 namespace {
 
-struct Bytes {
-  using Element = std::int8_t;
+struct Bytes : ByteLines {
   using Sum = std::uint32_t;
   using Sums = __m512i;
   using Start = int;
-  static constexpr bool kLimited = false;
-
-  struct Watch {
-    static MBLAS_INLINE void note(__m512i) {}
-    static MBLAS_INLINE bool beyond(const DotLimits&) { return false; }
-  };
-  static MBLAS_INLINE void note(DotRange&, Element) {}
 
   /// Elements without sign; what is not among the first `count` meets zeros, or is not stored.
   static MBLAS_INLINE __m512i all(const Element* p) {
@@ -53,23 +45,6 @@ struct Bytes {
   static MBLAS_INLINE void store(Sum* y, Sums sums) { _mm512_storeu_si512(y, sums); }
   static MBLAS_INLINE void store(Sum* y, Sums sums, __mmask16 some) {
     _mm512_mask_storeu_epi32(y, some, sums);
-  }
-
-  /// Four rows of 64 columns become quarters of these, with the four bytes of each column.
-  static MBLAS_INLINE void interleave(__m512i (&m)[4]) {
-    // Quarter i of what comes out of the unpacking has the columns of fours i, i + 4, i + 8 and
-    // i + 12 of those that go in: so they go in transposed.
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-#pragma GCC unroll 4
-    for (int d = 0; d < 4; ++d) m[d] = _mm512_permutexvar_epi32(order, m[d]);
-    const __m512i low01 = _mm512_unpacklo_epi8(m[0], m[1]);
-    const __m512i low23 = _mm512_unpacklo_epi8(m[2], m[3]);
-    const __m512i high01 = _mm512_unpackhi_epi8(m[0], m[1]);
-    const __m512i high23 = _mm512_unpackhi_epi8(m[2], m[3]);
-    m[0] = _mm512_unpacklo_epi16(low01, low23);
-    m[1] = _mm512_unpackhi_epi16(low01, low23);
-    m[2] = _mm512_unpacklo_epi16(high01, high23);
-    m[3] = _mm512_unpackhi_epi16(high01, high23);
   }
 };
 
