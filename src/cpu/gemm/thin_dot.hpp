@@ -23,8 +23,9 @@ constexpr int kMostWhole = 20 / kDepth<T>;
 
 /// Rows whose products are added up before the sums are stored: as many streams as the processor's
 /// own fetches follow, while reading takes the time.
+template <class T>
 constexpr std::int64_t rows_at_once(int vectors, bool far) {
-  return vectors <= 2 ? 8 : far ? kMostRows : 32;
+  return vectors <= 2 ? 8 : far && kDepth<T> == 4 ? kMostRows : 32;
 }
 
 /// Adds the products of a register of Q rows with R vectors from x on.
@@ -84,7 +85,7 @@ MBLAS_INLINE void dot_rows(const ThinPart& g, const typename T::Element* M,
 /// All rows times R vectors.
 template <class T, int R, bool Far>
 void dot_all(const ThinPart& g, std::int64_t first) {
-  constexpr int Q = T::kLimited ? kWithinPart<R> : kWith<R>;
+  constexpr int Q = kWith<R>;
   const auto* const M = static_cast<const typename T::Element*>(g.M);
   const auto* const x = static_cast<const typename T::Element*>(g.x) + first * g.x_ld;
   auto* const y = static_cast<typename T::Sum*>(g.y) + first * g.y_ld;
@@ -175,7 +176,7 @@ void add_all(const ThinPart& g, std::int64_t first, bool begin) {
   const auto* const M = static_cast<const typename T::Element*>(g.M);
   const auto* const x = static_cast<const typename T::Element*>(g.x) + first * kDepth<T>;
   auto* const y = static_cast<typename T::Sum*>(g.y) + first * g.y_ld;
-  const auto after = ahead<Far>(g.cols * kSize, rows_at_once(g.vectors, Far) * g.ld * kSize);
+  const auto after = ahead<Far>(g.cols * kSize, rows_at_once<T>(g.vectors, Far) * g.ld * kSize);
   typename T::Start start[R];
   for (int r = 0; r < R; ++r) start[r] = T::start(x + r * kDepth<T>, g.rows, g.vectors * kDepth<T>);
   Strip<T> strip;
@@ -223,7 +224,7 @@ void dot(const ThinPart& whole) {
 template <class T>
 void add(const ThinPart& whole) {
   for_add_groups<typename T::Element, typename T::Element, typename T::Sum>(
-      whole, rows_at_once(whole.vectors, whole.far),
+      whole, rows_at_once<T>(whole.vectors, whole.far),
       [](const ThinPart& g, int first, int count, bool begin) {
         kTable<T>.add[g.far][count - 1](g, first, begin);
       });

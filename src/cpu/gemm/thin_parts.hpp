@@ -17,12 +17,6 @@ constexpr std::int64_t kCached = 128 << 10;  // bytes of the matrix that groups 
 template <int R>
 constexpr int kWith = int(smaller(kVectorRegisters / 4, (kVectorRegisters - 1) / (R + 1)));
 
-/// The same of rows of a part, with few that are left over.
-template <int R>
-constexpr int kWithinPart = kWith<R> >= 8   ? 8
-                            : kWith<R> >= 4 ? 4
-                                            : kWith<R>;
-
 /// Where to prefetch while rows pass by: some bytes ahead, and near their end what is read after
 /// it.
 template <bool Far>
