@@ -6,7 +6,9 @@
 // take their own rows; the one wait per block of B is hidden by packing into two buffers in turn.
 // Still, what another thread has packed comes from that one's caches, so two threads have a column
 // each (float 511³ and 1024³ on a Xeon with AVX-512: 8 to 23 percent faster, 511³ with nothing
-// transposed twice as fast, with both transposed 2 to 6 percent slower).
+// transposed twice as fast, with both transposed 2 to 6 percent slower). Where B is small, or read
+// where it lies, threads share nothing and wait for nobody (float 96³ to 160³ on two threads of a
+// Zen 4: 1.13 to 1.35 times as fast as sharing).
 // Operands that are used few times, or lie well, are read where they lie: a B that fits five
 // eighths of the second-level cache, its rows at lines of it, for products of up to some 500 rows
 // (float 128³, 192³, 256³ and 512³ on an Emerald Rapids Xeon 17, 15, 5 and 4 percent faster, where
@@ -26,6 +28,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "cpu/cache.hpp"
 #include "cpu/kernels.hpp"
@@ -46,33 +49,6 @@ std::int64_t part_of(std::int64_t whole, std::int64_t most, std::int64_t unit) {
   return round_up(divide_up(whole, divide_up(whole, most)), unit);
 }
 
-struct Grid {
-  int rows, cols;
-};
-
-/// The grid with the least work for its busiest thread, in multiply-adds for a step of k.
-Grid grid_of(std::int64_t m, std::int64_t n, const GemmPanels& panels, int threads, bool by_rows) {
-  // Packing an element costs about this many multiply-adds.
-  constexpr double kPack = 16;
-  // So many reading one that another thread has packed. Where panels stay it is not counted: every
-  // column of the grid has its own packed A there, and many of them would take too much memory.
-  const double others = by_rows ? 64 : 0;
-  Grid best{1, 1};
-  double least = 1e300;
-  for (int cols = 1; cols <= std::min(threads, kMostGroups); ++cols) {
-    const int rows = threads / cols;
-    const double tall = double(round_up(divide_up(m, rows), panels.mr / 2));
-    const double wide = double(round_up(divide_up(n, cols), panels.nr));
-    const double own = wide / rows;
-    const double cost = tall * wide + kPack * (tall + own) + others * (wide - own);
-    if (cost < least) {
-      least = cost;
-      best = {rows, cols};
-    }
-  }
-  return best;
-}
-
 struct Plan {
   int threads;
   bool whole_problems;  // of a batch, a thread each
@@ -84,7 +60,44 @@ struct Plan {
   std::int64_t packed_row;        // elements between packed rows of A
   std::int64_t a_bytes, b_bytes;  // of a thread; of a buffer for B of one column of the grid
   int b_buffers;                  // of a column of the grid
+  std::int64_t b_slices;          // of A from which on it pays to pack B
 };
+
+/// Threads over C. `shares_b`: those of a column of the grid pack its part of B together.
+struct Grid {
+  int rows, cols;
+  bool shares_b;
+};
+
+/// The grid with the least work for its busiest thread, in multiply-adds for a step of k.
+Grid grid_of(const GemmArgs& args, const GemmPanels& panels, const Plan& p, int threads) {
+  // Packing an element costs about this many multiply-adds, and reading it where it lies.
+  constexpr double kPack = 16, kRead = 12;
+  // So many reading one that another thread has packed. Where panels stay it is not counted: every
+  // column of the grid has its own packed A there, and many of them would take too much memory.
+  const double others = p.by_rows ? 64 : 0;
+  const std::int64_t vectors = round_up(args.n, panels.nr / 2);  // of columns
+  const bool small_b = args.k * args.n * panels.size <= cache_sizes().second / 4;
+  Grid best{1, 1, true};
+  double least = 1e300;
+  for (int cols = 1; cols <= std::min(threads, kMostGroups); ++cols) {
+    const int rows = threads / cols;
+    const std::int64_t height = divide_up(args.m, rows);
+    const double tall = double(std::max<std::int64_t>(height, panels.mr / 2));
+    const double wide =
+        double(std::min(divide_up(divide_up(args.n, panels.nr), cols) * panels.nr, vectors));
+    const bool reads = divide_up(height, panels.mr) < p.b_slices;
+    const bool shares = rows > 1 && !((reads || small_b) && threads <= kMostGroups);
+    const double packs = shares ? wide / rows : wide;
+    const double cost = tall * wide + kRead * tall + (reads ? kRead * wide : kPack * packs) +
+                        others * (wide - packs);
+    if (cost < least) {
+      least = cost;
+      best = {rows, cols, shares};
+    }
+  }
+  return best;
+}
 
 /// Do the rows of a slice fall into the same sets of a first-level cache whose ways span 4 KiB?
 bool collide(std::int64_t pitch, int rows) {
@@ -93,9 +106,11 @@ bool collide(std::int64_t pitch, int rows) {
   return distance * rows < way / 2;
 }
 
-/// Slices of A from which on it pays to pack a B that fits the second-level cache. Of rows that do
-/// not begin at lines of the cache every load takes two.
+/// Slices of A from which on it pays to pack B. Of rows that do not begin at lines of the cache
+/// every load takes two.
 std::int64_t slices_worth_packing(const GemmArgs& args, const Plan& p, int size) {
+  if (args.k == 0) return std::numeric_limits<std::int64_t>::max();
+  if (is_transposed(args.transB) || args.k * args.n * size > cache_sizes().second / 8 * 5) return 0;
   const std::int64_t pitch = args.B.ld * size;
   const bool far = pitch >= 4096;
   if (!p.by_rows) return far ? 3 : 6;
@@ -116,8 +131,8 @@ Plan plan(const GemmArgs& args, const GemmPanels& panels, int num_threads) {
   // A single shallow panel of B stays in the first level for all rows of A.
   p.by_rows =
       args.k <= kShallow ? args.n > panels.nr : huge_pages() && cache.second >= kLargeSecond;
-  const Grid grid =
-      p.whole_problems ? Grid{1, 1} : grid_of(args.m, args.n, panels, p.threads, p.by_rows);
+  p.b_slices = slices_worth_packing(args, p, size);
+  const Grid grid = p.whole_problems ? Grid{1, 1, false} : grid_of(args, panels, p, p.threads);
   const std::int64_t own_rows = divide_up(args.m, grid.rows);
   const std::int64_t own_cols = divide_up(args.n, grid.cols);
 
@@ -146,9 +161,7 @@ Plan plan(const GemmArgs& args, const GemmPanels& panels, int num_threads) {
   const std::int64_t across = divide_up(own_cols, panels.nr);
   const std::int64_t slices = divide_up(own_rows, panels.mr);
   const bool a_far = args.A.ld * size >= (trans_a ? 1024 : 4096);
-  p.pack_b =
-      args.k > 0 && (is_transposed(args.transB) || slices >= slices_worth_packing(args, p, size) ||
-                     args.k * args.n * size > cache.second / 8 * 5);
+  p.pack_b = slices >= p.b_slices;
   // Copying a slice of A takes as long as several panels take to read it where it lies.
   if (!p.by_rows)
     p.pack_a = across >= (a_far ? 3 : 12);
@@ -174,6 +187,7 @@ std::int64_t columns_of(const Plan& p) {
 /// One thread of the `members` that compute columns [0, tile.n) of a product together.
 struct Member {
   int index, members;
+  int packers;  // of them pack B together: all or each for itself
   TeamBarrier* barrier;
   std::byte* packed_a;
   std::byte* packed_b[2];
@@ -232,13 +246,13 @@ void multiply(const GemmTile& whole, const GemmPanels& panels, const Plan& p, co
         if (k0 > 0) t.beta = {1, 0};
         std::int64_t b_panel = 1;
         if (p.pack_b) {
-          if (self.members > 1) turn ^= 1;
+          if (self.packers > 1) turn ^= 1;
           std::byte* const to = self.packed_b[turn];
-          const Range share = share_of(t.n, self.index, self.members, panels.nr);
+          const Range share = share_of(t.n, self.index % self.packers, self.packers, panels.nr);
           panels.pack_b(to + share.begin * depth * size,
                         advance(t.B, share.begin * whole.b_col, size), whole.b_row, whole.b_col,
                         depth, share.end - share.begin);
-          self.barrier->wait(self.members);
+          self.barrier->wait(self.packers);
           t.B = to;
           t.b_row = panels.nr;
           t.b_col = 1;
@@ -267,7 +281,7 @@ void gemm_packed(const GemmArgs& args, Queue& queue) {
   const Plan p = plan(args, panels, queue.device().num_threads);
   std::byte* const workspace = queue.workspace.data();
   const auto member = [&](int thread, int group) {
-    Member self{0, 1, nullptr, workspace + thread * p.a_bytes, {}, &args};
+    Member self{0, 1, 1, nullptr, workspace + thread * p.a_bytes, {}, &args};
     for (int i = 0; i < p.b_buffers; ++i)
       self.packed_b[i] = workspace + p.threads * p.a_bytes + (p.b_buffers * group + i) * p.b_bytes;
     return self;
@@ -288,14 +302,15 @@ void gemm_packed(const GemmArgs& args, Queue& queue) {
   }
   std::array<TeamBarrier, kMostGroups> barriers;
   parallel(p.threads, [&](int thread, int granted) {
-    const Grid grid = grid_of(args.m, args.n, panels, granted, p.by_rows);
-    const int group = thread / grid.rows;
-    if (group >= grid.cols) return;
-    Member self = member(thread, group);
+    const Grid grid = grid_of(args, panels, p, granted);
+    const int column = thread / grid.rows;
+    if (column >= grid.cols) return;
+    Member self = member(thread, grid.shares_b ? column : thread);
     self.index = thread % grid.rows;
     self.members = grid.rows;
-    self.barrier = &barriers[std::size_t(group)];
-    const Range cols = share_of(args.n, group, grid.cols, panels.nr);
+    self.packers = grid.shares_b ? grid.rows : 1;
+    self.barrier = &barriers[std::size_t(column)];
+    const Range cols = share_of(args.n, column, grid.cols, panels.nr);
     self.col = cols.begin;
     int turn = 0;
     for (std::int64_t b = 0; b < args.batch; ++b) {

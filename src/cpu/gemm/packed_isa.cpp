@@ -168,7 +168,11 @@ void micro(Micro<T>& s, const std::byte* a, const std::byte* b, std::byte* c, st
   const std::int64_t k = s.k, b_row = s.b_row, c_row = s.c_row;
   const std::int64_t a_step = s.a_step, b_step = s.b_step, c_step = s.c_step;
   constexpr bool kSpread = NV == 2 && !Tail;  // few others are in a block
-  const std::int64_t chunk = kSpread && s.chunk > 0 ? s.chunk : k;
+  const std::int64_t chunk = kSpread && s.chunk > 0     ? s.chunk
+                             : kSpread && k > kAheadOfB ? k - kAheadOfB
+                                                        : k;
+  const std::int64_t ahead = kAheadOfB * b_row, past = b_step - k * b_row;
+  const std::byte* const first = b;
   const int tail = s.tail;
   for (; count > 0; --count, a += a_step, b += b_step, c += c_step) {
     V sums[sets][H][NV];
@@ -200,13 +204,18 @@ void micro(Micro<T>& s, const std::byte* a, const std::byte* b, std::byte* c, st
         }
         s.next.go(s.lines);
       }
+      // Not what follows the panel in memory, which may be what another thread writes, but the next
+      // one, in the end that of the next slice of A.
+      const std::int64_t fetched_b = left > kAheadOfB ? ahead
+                                     : count > 1      ? ahead + past
+                                                      : ahead - k * b_row + (first - b);
       for (std::int64_t p = smaller(chunk, left); p > 0; --p) {
         V x[NV];
 #pragma GCC unroll 2
         for (int v = 0; v < NV; ++v) {
           const std::byte* from = from_b + v * kVectorBytes;
           x[v] = Tail && v == NV - 1 ? load_first<V>(from, tail) : load<V>(from);
-          if (NV == 2 && !Tail) __builtin_prefetch(from + kAheadOfB * b_row);
+          if (kSpread) __builtin_prefetch(from + fetched_b);
         }
 #pragma GCC unroll 16
         for (int i = 0; i < H; ++i) {
