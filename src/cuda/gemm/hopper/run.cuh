@@ -25,7 +25,7 @@ struct Source {
 /// Those of kTiles, and of those for planes, whose consumers keep two sets of sums.
 using Large = Tile<128, 256, 4, 2, false>;
 using Wide = Tile<128, 192, 4, 3, false>;
-using Medium = Tile<128, 128, 5, 4, true>;
+using Medium = Tile<128, 128, 6, 2, true>;
 using Small = Tile<64, 128, 8, 2, true>;
 using Square = Tile<128, 128, 6, 2, false>;
 /// Those of 16-bit elements that leave less of a round empty.
