@@ -131,11 +131,13 @@ __device__ void store(std::uint8_t* c, std::int64_t count, uint4 x, bool accumul
 }
 
 __device__ void consume(const Problem& p, unsigned stages, Barriers barriers, unsigned rank) {
-  const int consumer = int(threadIdx.x) / kWarpgroup - 1, thread = int(threadIdx.x) % kWarpgroup;
+  const int consumer = warpgroup() - 1, thread = int(threadIdx.x) % kWarpgroup;
   const int lane = thread % 32;
   const auto release = [&](unsigned stage) {
     if (lane < int(p.cluster)) barriers.empty(stage).arrive_at(unsigned(lane));
   };
+  const Descriptor first_a(stages + unsigned(consumer) * (kBytesA / 2), 0);
+  const Descriptor first_b(stages + kBytesA, 0);
   Ring ring;
   unsigned d[kSums] = {};
   const unsigned items = p.rows * p.cols;
@@ -146,14 +148,13 @@ __device__ void consume(const Problem& p, unsigned stages, Barriers barriers, un
       unsigned before = 0;
 #pragma unroll 1
       for (int g = 0; g < p.granules; g += kSteps, ring.advance()) {
-        const unsigned a = stages + ring.stage * kStageBytes + unsigned(consumer) * (kBytesA / 2);
-        const unsigned b = stages + ring.stage * kStageBytes + kBytesA;
+        const Descriptor a = first_a + ring.stage * kStageBytes;
+        const Descriptor b = first_b + ring.stage * kStageBytes;
         barriers.full(ring.stage).wait(ring.parity);
         begin_products();
 #pragma unroll
         for (int step = 0; step < kSteps; ++step)
-          multiply(d, descriptor(a + unsigned(step) * kGranule, 0),
-                   descriptor(b + unsigned(step) * kGranule, 0), g + step);
+          multiply(d, a + unsigned(step) * kGranule, b + unsigned(step) * kGranule, g + step);
         commit_products();
         wait_products<1>();
         if (g > 0) release(before);

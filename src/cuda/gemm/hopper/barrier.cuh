@@ -58,6 +58,10 @@ __device__ inline unsigned rank_in_cluster() {
   return rank;
 }
 
+/// Which warpgroup of the block this is. The compiler sees that a warp's threads have the same and
+/// keeps what follows from it, such as descriptors of operands, in the registers of the warp.
+__device__ inline int warpgroup() { return __shfl_sync(~0u, int(threadIdx.x) / 128, 0); }
+
 /// `threads` of the block meet at a barrier by number, 1 to 15; arriving does not wait.
 __device__ inline void sync_named(int number, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");

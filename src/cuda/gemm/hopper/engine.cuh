@@ -109,28 +109,26 @@ __device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
   }
 }
 
-/// The products of a consumer's rows of a panel of A with one of B, which lie at `a` and `b`: added
-/// to d or, unless kAdd, in place of it.
+/// The products of a consumer's rows of a panel of A with one of B: added to d or, unless kAdd, in
+/// place of it.
 template <class T, class In, bool kAAlongK, bool kBAlongK, bool kAdd>
-__device__ void multiply_panels(Sums<T, Sum<In>>& d, unsigned a, unsigned b) {
+__device__ void multiply_panels(Sums<T, Sum<In>>& d, const Descriptor& a, const Descriptor& b) {
   // Steps of 32 bytes along k: within the rows of 128 bytes, or 16 rows on.
   constexpr unsigned kStepA = kAAlongK ? 32 : 16 * 128, kStepB = kBAlongK ? 32 : 16 * 128;
   for_each_number<kDepthProducts * T::kBlocks>([&]<int kNumber>() {
     constexpr int l = kNumber / T::kBlocks, i = kNumber % T::kBlocks;
     multiply<Element<In>, kAAlongK, kBAlongK, T::kCols, kAdd || (l > 0)>(
-        d[i], descriptor(a + unsigned(i) * kBoxBytes + unsigned(l) * kStepA, kBoxBytes),
-        descriptor(b + unsigned(l) * kStepB, kBoxBytes));
+        d[i], a + (unsigned(i) * kBoxBytes + unsigned(l) * kStepA), b + unsigned(l) * kStepB);
   });
 }
 
 /// The same of half a stage, the rows of A in registers; `b`: that half of the panel of B.
 template <class T>
-__device__ void multiply_fragments(Sums<T, float>& d, const Fragments<T>& a, unsigned b) {
+__device__ void multiply_fragments(Sums<T, float>& d, const Fragments<T>& a, const Descriptor& b) {
 #pragma unroll
   for (int l = 0; l < kDepthProducts / 2; ++l)
 #pragma unroll
-    for (int i = 0; i < T::kBlocks; ++i)
-      multiply<T::kCols>(d[i], a[l][i], descriptor(b + unsigned(l) * 32, kBoxBytes));
+    for (int i = 0; i < T::kBlocks; ++i) multiply<T::kCols>(d[i], a[l][i], b + unsigned(l) * 32);
 }
 
 template <class T, class In, bool kAAlongK, bool kBAlongK>
@@ -146,10 +144,10 @@ __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
   Ring<T::kStages> ring;
   [[maybe_unused]] const FragmentPlaces places(self.thread);
   // Of the consumer's rows: along k, rows of 128 bytes; else boxes of 64.
-  const auto panel_a = [&](unsigned stage) {
-    return stages + stage * T::kStageBytes + unsigned(share) * T::kRowsEach * kDepthBytes;
-  };
-  const auto panel_b = [&](unsigned stage) { return stages + stage * T::kStageBytes + T::kBytesA; };
+  const unsigned rows_a = stages + unsigned(share) * T::kRowsEach * kDepthBytes;
+  const Descriptor first_a(rows_a, kBoxBytes), first_b(stages + T::kBytesA, kBoxBytes);
+  const auto panel_a = [&](unsigned stage) { return first_a + stage * T::kStageBytes; };
+  const auto panel_b = [&](unsigned stage) { return first_b + stage * T::kStageBytes; };
   const int lane = self.thread % 32;
   const unsigned told = T::kJoins ? rank_in_cluster() : unsigned(lane);
   const auto release = [&](unsigned stage) {
@@ -188,7 +186,7 @@ __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
         barriers.full(ring.stage).wait(ring.parity);
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-          places.template load<T>(fragments[half], panel_a(ring.stage), half);
+          places.template load<T>(fragments[half], rows_a + ring.stage * T::kStageBytes, half);
           begin_products();
           multiply_fragments<T>(sums, fragments[half],
                                 panel_b(ring.stage) + unsigned(half * kDepthBytes / 2));
@@ -348,7 +346,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     if (T::kJoins) sync_cluster();  // as in finish()
   } else {
     take_registers<232>();
-    const int number = int(threadIdx.x) / kWarpgroup - 1;
+    const int number = warpgroup() - 1;
     const Consumer self = {number, int(threadIdx.x) % kWarpgroup,
                            out + unsigned(number) * T::kBoxes * kBoxBytes};
     consume<T, In, kAAlongK, kBAlongK>(p, stages, barriers, self);

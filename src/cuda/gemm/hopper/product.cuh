@@ -47,12 +47,23 @@ inline constexpr int kBytesOf<Tf32> = 4;
 /// Where an operand lies in shared memory: rows of 128 bytes whose chunks of 16 are swizzled, 8 of
 /// them a group. `next_columns`: bytes to the next 128 bytes of the other dimension, where that is
 /// the one along the rows.
-__device__ inline std::uint64_t descriptor(unsigned address, unsigned next_columns) {
-  constexpr std::uint64_t kGroup = 1024 / 16, kSwizzled128 = 1;
-  constexpr unsigned kWithinBlock = 0x3ffff;  // above: which block of the cluster
-  return std::uint64_t((address & kWithinBlock) / 16) | std::uint64_t(next_columns / 16) << 16 |
-         kGroup << 32 | kSwizzled128 << 62;
-}
+class Descriptor {
+ public:
+  __device__ Descriptor(unsigned address, unsigned next_columns)
+      : low_((address & kWithinBlock) / 16 | (next_columns / 16) << 16) {}
+  /// So many bytes on, a multiple of 16. (With all of it computed anew for each product, the loop
+  /// along k had twice as many instructions.)
+  __device__ Descriptor operator+(unsigned bytes) const { return Descriptor(low_ + bytes / 16); }
+  __device__ operator std::uint64_t() const {
+    constexpr std::uint64_t kGroup = 1024 / 16, kSwizzled128 = 1;
+    return low_ | kGroup << 32 | kSwizzled128 << 62;
+  }
+
+ private:
+  static constexpr unsigned kWithinBlock = 0x3ffff;  // above: which block of the cluster
+  __device__ explicit Descriptor(unsigned low) : low_(low) {}
+  unsigned low_;
+};
 
 /// Registers that products in flight write are not touched by what comes before, and after.
 __device__ inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }

@@ -37,7 +37,12 @@ template <int kStages>
 struct Ring {
   unsigned stage = 0, parity = 0;
 
-  __device__ void advance(unsigned steps = 1) {
+  __device__ void advance() {
+    const bool last = stage == kStages - 1;
+    stage = last ? 0 : stage + 1;
+    parity ^= unsigned(last);
+  }
+  __device__ void advance(unsigned steps) {
     stage += steps;
     parity ^= stage / kStages & 1;
     stage %= kStages;
