@@ -172,8 +172,9 @@ void put_any(const Out& out, std::int64_t slot_pitch, std::int64_t dst_pitch, bo
     if (last) {
       if (b < out.bytes) copy_part(dst + b, slot + b, out.bytes - b);
     } else {
-      __builtin_memcpy(out.carry ? out.carry + c * kLine : slot - kLine, slot + out.bytes - kLine,
-                       kLine);
+      // Of short slots the two overlap.
+      __builtin_memmove(out.carry ? out.carry + c * kLine : slot - kLine, slot + out.bytes - kLine,
+                        kLine);
     }
   }
 }
