@@ -114,7 +114,9 @@ struct ThinPart {
   std::int64_t ld, rows, cols;
   const void* x;  ///< packed, from a multiple of `step` of k on; of each vector x_ld elements
   std::int64_t x_ld;
-  void* y;  ///< sums, of the type that accumulates: those of vector r from r * y_ld on
+  /// Sums, of the type that accumulates: those of vector r from r * y_ld on, with room for as many
+  /// as are whole parts of kThinPart.
+  void* y;
   std::int64_t y_ld;
   int vectors;
   bool far;  ///< M is fetched into the second-level cache, further ahead; else into the first

@@ -109,6 +109,7 @@ struct Plan {
   std::int64_t x_bytes;       // of all packed vectors
   std::int64_t native_bytes;  // likewise for the native kernel, where the other one has limits
   std::int64_t flag_bytes;    // of what is beyond these, by chunk and part
+  std::int64_t sums_ld;       // of the sums of a block, a row for each vector
   std::int64_t sum_bytes;     // of the sums of a block, for all chunks
   std::int64_t turned_bytes;  // of the same as rows of C, where an epilogue needs them so
   int threads;
@@ -145,7 +146,8 @@ Plan plan(const GemmArgs& args, int num_threads) {
     p.native_bytes = x_bytes(*native_kernel(args.in));
     p.flag_bytes = round_up(p.chunks * p.parts, kAlignment);
   }
-  p.sum_bytes = round_up(p.chunks * p.block * sums, kAlignment);
+  p.sums_ld = round_up(p.block, kPart);
+  p.sum_bytes = round_up(p.chunks * p.sums_ld * sums, kAlignment);
   p.turned_bytes = p.shape.columns && needs_finish(args) ? round_up(p.block * sums, kAlignment) : 0;
   const CacheSizes& cache = cache_sizes();
   p.far = cache.first <= kSmallFirst && matrix > double(cache.first);
@@ -176,7 +178,7 @@ class Product {
     const DotRange range = pack(fast_);
     limits_ = limits_with(range, args_.k);
     std::fill_n(beyond_, fast_.kernel.limited ? plan_.chunks * plan_.parts : 0, false);
-    const std::int64_t count = shape_.vectors * plan_.block;  // of sums
+    const std::int64_t count = shape_.vectors * plan_.sums_ld;  // of sums
     parallel(threads, [&](int thread, int granted) {
       const Range tasks = share_of(plan_.parts * plan_.chunks, thread, granted);
       for (std::int64_t t = tasks.begin; t < tasks.end;) {
@@ -244,7 +246,7 @@ class Product {
     g.x = x.data + k0 * together * x.kernel.x_size;
     g.x_ld = round_up(args_.k, x.kernel.step);
     g.y = y;
-    g.y_ld = plan_.block;
+    g.y_ld = plan_.sums_ld;
     if (shape_.dot) {
       g.M = M + (begin * shape_.ld + k0) * size;
       g.rows = end - begin;
@@ -263,7 +265,7 @@ class Product {
     const std::int64_t i = shape_.columns ? first : 0, j = shape_.columns ? 0 : first;
     const std::int64_t m = shape_.columns ? length : args_.m, n = shape_.columns ? args_.n : length;
     const Sum* const from = sums(buffer);
-    const std::int64_t ld = plan_.block;
+    const std::int64_t ld = plan_.sums_ld;
     if (needs_finish(args_) && shape_.columns) {
       Sum* const to = turned(buffer);
       for (std::int64_t p = 0; p < length; ++p)

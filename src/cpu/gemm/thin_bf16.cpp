@@ -20,13 +20,16 @@ struct Bf16 : Bf16Lines {
   }
 
   static MBLAS_INLINE Start start(const Element*, std::int64_t, std::int64_t) { return {}; }
-  static MBLAS_INLINE Sums begin(Sums sums, Start) { return sums; }
+  static MBLAS_INLINE Sums begin(Start) { return _mm512_setzero_ps(); }
   static MBLAS_INLINE Sum total(Sums sums, Start) { return _mm512_reduce_add_ps(sums); }
 
-  static MBLAS_INLINE Sums load(const Sum* y) { return _mm512_loadu_ps(y); }
-  static MBLAS_INLINE Sums load(const Sum* y, __mmask16 some) {
-    return _mm512_maskz_loadu_ps(some, y);
+  static MBLAS_INLINE void order(Sums (&sums)[2]) {
+    __m512i bits[] = {_mm512_castps_si512(sums[0]), _mm512_castps_si512(sums[1])};
+    Bf16Lines::order(bits);
+    for (int i = 0; i < 2; ++i) sums[i] = _mm512_castsi512_ps(bits[i]);
   }
+
+  static MBLAS_INLINE Sums load(const Sum* y) { return _mm512_loadu_ps(y); }
   static MBLAS_INLINE void store(Sum* y, Sums sums) { _mm512_storeu_ps(y, sums); }
   static MBLAS_INLINE void store(Sum* y, Sums sums, __mmask16 some) {
     _mm512_mask_storeu_ps(y, some, sums);

@@ -25,7 +25,8 @@ constexpr int kMostWhole = 20 / kDepth<T>;
 /// own fetches follow, while reading takes the time.
 template <class T>
 constexpr std::int64_t rows_at_once(int vectors, bool far) {
-  return vectors <= 2 ? 8 : far && kDepth<T> == 4 ? kMostRows : 32;
+  if (vectors == 1 || (far && vectors == 2)) return 8;
+  return vectors == 2 ? 16 : far && kDepth<T> == 4 ? kMostRows : 32;
 }
 
 /// Adds the products of a register of Q rows with R vectors from x on.
@@ -102,30 +103,37 @@ void dot_all(const ThinPart& g, std::int64_t first) {
   }
 }
 
+/// Where a block of rows is among all of them.
+struct Turn {
+  bool first, last;
+  std::int64_t all_rows;
+};
+
+MBLAS_INLINE __mmask16 some_lanes(int count) {
+  return first_lanes(int(smaller(larger(count, 0), kLanesOfSums)));
+}
+
 /// Interleaved rows of as many columns as are taken at a time.
 template <class T>
 using Strip = __m512i[kMostRows / kDepth<T>][kDepth<T>];
 
-/// Adds some rows, times elements of R vectors, to the sums of columns; of the first `count` unless
-/// kAll. The rows are from M on or, where that is null, in `strip`, where they are left if kLeaves.
+/// Adds some rows, times elements of R vectors, to the sums of columns, all of which there are if
+/// kAll, else `count`. The rows are from M on or, where that is null, in `strip`, where they are
+/// left if kLeaves. The sums are in the order that interleave() gives until those of the last rows
+/// are added.
 template <class T, int R, bool Far, bool kAll, bool kLeaves>
 MBLAS_INLINE void add_columns(const ThinPart& g, const typename T::Element* M, Strip<T>& strip,
                               const typename T::Element* x, const typename T::Start* start,
-                              typename T::Sum* y, bool* beyond, bool begin, int count,
+                              typename T::Sum* y, bool* beyond, const Turn& turn, int count,
                               std::int64_t further) {
   constexpr int D = kDepth<T>;
-  const auto mask = [&](int i) __attribute__((always_inline)) {
-    return first_lanes(int(smaller(larger(count - i * kLanesOfSums, 0), kLanesOfSums)));
-  };
+  const std::int64_t y_ld = g.y_ld;
   typename T::Sums sums[R][D];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
-    for (int i = 0; i < D; ++i) {
-      const auto* const from = y + r * g.y_ld + i * kLanesOfSums;
-      sums[r][i] = begin ? typename T::Sums{} : kAll ? T::load(from) : T::load(from, mask(i));
-      sums[r][i] = T::begin(sums[r][i], start[r]);
-    }
+    for (int i = 0; i < D; ++i)
+      sums[r][i] = turn.first ? T::begin(start[r]) : T::load(y + r * y_ld + i * kLanesOfSums);
   typename T::Watch watch;
   const auto add = [&](std::int64_t p, std::int64_t rows) __attribute__((always_inline)) {
     __m512i m[D];
@@ -134,7 +142,8 @@ MBLAS_INLINE void add_columns(const ThinPart& g, const typename T::Element* M, S
       for (int d = 0; d < D; ++d) {
         // Past the last row x has zeros.
         const auto* const row = M + (p + (d < rows ? d : 0)) * g.ld;
-        fetch<Far>(row, further);
+        // More rows than the first-level cache has ways would drive each other out of it.
+        fetch<Far, Far || (R > 2)>(row, further);
         m[d] = kAll ? T::all(row) : T::first(row, count);
         watch.note(m[d]);
       }
@@ -161,39 +170,43 @@ MBLAS_INLINE void add_columns(const ThinPart& g, const typename T::Element* M, S
   if (p < g.rows) add(p, g.rows - p);
   if (M != nullptr && watch.beyond(g.limits)) *beyond = true;
 #pragma GCC unroll 8
-  for (int r = 0; r < R; ++r)
+  for (int r = 0; r < R; ++r) {
+    if (turn.last) T::order(sums[r]);
 #pragma GCC unroll 4
     for (int i = 0; i < D; ++i) {
-      auto* const to = y + r * g.y_ld + i * kLanesOfSums;
-      kAll ? T::store(to, sums[r][i]) : T::store(to, sums[r][i], mask(i));
+      auto* const to = y + r * y_ld + i * kLanesOfSums;
+      kAll || !turn.last ? T::store(to, sums[r][i])
+                         : T::store(to, sums[r][i], some_lanes(count - i * kLanesOfSums));
     }
+  }
 }
 
-/// A block of rows, times R vectors. `begin`: it is the first one.
+/// A block of rows, times R vectors.
 template <class T, int R, bool Far>
-void add_all(const ThinPart& g, std::int64_t first, bool begin) {
+void add_all(const ThinPart& g, std::int64_t first, const Turn& turn) {
   constexpr std::int64_t kSize = sizeof(typename T::Element);
   const auto* const M = static_cast<const typename T::Element*>(g.M);
   const auto* const x = static_cast<const typename T::Element*>(g.x) + first * kDepth<T>;
   auto* const y = static_cast<typename T::Sum*>(g.y) + first * g.y_ld;
   const auto after = ahead<Far>(g.cols * kSize, rows_at_once<T>(g.vectors, Far) * g.ld * kSize);
   typename T::Start start[R];
-  for (int r = 0; r < R; ++r) start[r] = T::start(x + r * kDepth<T>, g.rows, g.vectors * kDepth<T>);
+  for (int r = 0; r < R && turn.first; ++r)
+    start[r] = T::start(x + r * kDepth<T>, turn.all_rows, g.vectors * kDepth<T>);
   Strip<T> strip;
   const auto columns = [&]<bool kAll>(std::int64_t j) __attribute__((always_inline)) {
     const int count = kAll ? kWidth<T> : int(g.cols - j);
     const std::int64_t further = after(j * kSize);
     bool* const beyond = T::kLimited ? g.beyond + j / kThinPart : nullptr;
     if constexpr (R <= kMostWhole<T>) {
-      add_columns<T, R, Far, kAll, false>(g, M + j, strip, x, start, y + j, beyond, begin, count,
+      add_columns<T, R, Far, kAll, false>(g, M + j, strip, x, start, y + j, beyond, turn, count,
                                           further);
     } else {  // rows whose distance is a power of two are not in the first-level cache any more
       constexpr int kHalf = R / 2;
-      add_columns<T, kHalf, Far, kAll, true>(g, M + j, strip, x, start, y + j, beyond, begin, count,
+      add_columns<T, kHalf, Far, kAll, true>(g, M + j, strip, x, start, y + j, beyond, turn, count,
                                              further);
       add_columns<T, R - kHalf, Far, kAll, false>(g, nullptr, strip, x + kHalf * kDepth<T>,
                                                   start + kHalf, y + kHalf * g.y_ld + j, beyond,
-                                                  begin, count, further);
+                                                  turn, count, further);
     }
   };
   std::int64_t j = 0;
@@ -204,7 +217,7 @@ void add_all(const ThinPart& g, std::int64_t first, bool begin) {
 template <class T>
 struct Table {
   void (*dot[2][kMostAtOnce])(const ThinPart&, std::int64_t);  // [far][vectors - 1]
-  void (*add[2][kMostAtOnce])(const ThinPart&, std::int64_t, bool);
+  void (*add[2][kMostAtOnce])(const ThinPart&, std::int64_t, const Turn&);
 };
 template <class T, int... R>
 constexpr Table<T> table(std::integer_sequence<int, R...>) {
@@ -225,8 +238,9 @@ template <class T>
 void add(const ThinPart& whole) {
   for_add_groups<typename T::Element, typename T::Element, typename T::Sum>(
       whole, rows_at_once<T>(whole.vectors, whole.far),
-      [](const ThinPart& g, int first, int count, bool begin) {
-        kTable<T>.add[g.far][count - 1](g, first, begin);
+      [&](const ThinPart& g, int first, int count, std::int64_t p) {
+        const Turn turn{p == 0, p + g.rows == whole.rows, whole.rows};
+        kTable<T>.add[g.far][count - 1](g, first, turn);
       });
 }
 

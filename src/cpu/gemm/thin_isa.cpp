@@ -280,8 +280,8 @@ template <class T>
 void add(const ThinPart& whole) {
   for_add_groups<typename T::Element, typename T::X, typename T::Sum>(
       whole, rows_at_once<T>(whole.vectors, whole.far),
-      [](const ThinPart& g, int first, int count, bool start) {
-        kTable<T>.add[g.far][count - 1](g, first, start);
+      [](const ThinPart& g, int first, int count, std::int64_t p) {
+        kTable<T>.add[g.far][count - 1](g, first, p == 0);
       });
 }
 

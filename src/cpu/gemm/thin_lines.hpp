@@ -18,13 +18,9 @@ struct ByteLines {
   };
   static MBLAS_INLINE void note(DotRange&, Element) {}
 
-  /// Four rows of 64 columns become quarters of these, with the four bytes of each column.
+  /// Four rows of 64 columns become the four bytes of each column, quarter i those of fours i,
+  /// i + 4, i + 8 and i + 12 of the columns.
   static MBLAS_INLINE void interleave(__m512i (&m)[4]) {
-    // Quarter i of what comes out of the unpacking has the columns of fours i, i + 4, i + 8 and
-    // i + 12 of those that go in: so they go in transposed.
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-#pragma GCC unroll 4
-    for (int d = 0; d < 4; ++d) m[d] = _mm512_permutexvar_epi32(order, m[d]);
     const __m512i low01 = _mm512_unpacklo_epi8(m[0], m[1]);
     const __m512i low23 = _mm512_unpacklo_epi8(m[2], m[3]);
     const __m512i high01 = _mm512_unpackhi_epi8(m[0], m[1]);
@@ -33,6 +29,17 @@ struct ByteLines {
     m[1] = _mm512_unpackhi_epi16(low01, low23);
     m[2] = _mm512_unpacklo_epi16(high01, high23);
     m[3] = _mm512_unpackhi_epi16(high01, high23);
+  }
+  /// Four bytes of each column, as interleave() leaves them, in the order of the columns.
+  static MBLAS_INLINE void order(__m512i (&m)[4]) {
+    const __m512i low01 = _mm512_shuffle_i32x4(m[0], m[1], 0x44);
+    const __m512i low23 = _mm512_shuffle_i32x4(m[2], m[3], 0x44);
+    const __m512i high01 = _mm512_shuffle_i32x4(m[0], m[1], 0xee);
+    const __m512i high23 = _mm512_shuffle_i32x4(m[2], m[3], 0xee);
+    m[0] = _mm512_shuffle_i32x4(low01, low23, 0x88);
+    m[1] = _mm512_shuffle_i32x4(low01, low23, 0xdd);
+    m[2] = _mm512_shuffle_i32x4(high01, high23, 0x88);
+    m[3] = _mm512_shuffle_i32x4(high01, high23, 0xdd);
   }
 };
 
@@ -64,15 +71,19 @@ struct Bf16Lines {
     range.least = bits - 1 < range.least - 1 ? bits : range.least;
   }
 
-  /// Two rows of 32 columns become halves of these, with the pair of each column.
+  /// Two rows of 32 columns become the pair of each column, first those of fours 0, 2, 4 and 6 of
+  /// the columns.
   static MBLAS_INLINE void interleave(__m512i (&m)[2]) {
-    // The unpacking takes the fours of columns 0, 2, 4, 6, then 1, 3, 5, 7.
-    const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
-    m[0] = _mm512_permutexvar_epi64(order, m[0]);
-    m[1] = _mm512_permutexvar_epi64(order, m[1]);
     const __m512i low = _mm512_unpacklo_epi16(m[0], m[1]);
     m[1] = _mm512_unpackhi_epi16(m[0], m[1]);
     m[0] = low;
+  }
+  /// Four bytes of each column, as interleave() leaves them, in the order of the columns.
+  static MBLAS_INLINE void order(__m512i (&m)[2]) {
+    const __m512i low = _mm512_shuffle_i32x4(m[0], m[1], 0x44);
+    const __m512i high = _mm512_shuffle_i32x4(m[0], m[1], 0xee);
+    m[0] = _mm512_shuffle_i32x4(low, low, 0xd8);
+    m[1] = _mm512_shuffle_i32x4(high, high, 0xd8);
   }
 };
 

@@ -30,10 +30,10 @@ template <bool Far>
 MBLAS_INLINE Ahead<Far> ahead(std::int64_t row_bytes, std::int64_t to_next) {
   return {row_bytes - Ahead<Far>::kBytes, to_next - row_bytes};
 }
-template <bool Far>
+template <bool Far, bool Second = Far>
 MBLAS_INLINE void fetch(const void* p, std::int64_t further) {
   const auto* const at = static_cast<const std::byte*>(p) + Ahead<Far>::kBytes + further;
-  if constexpr (Far)
+  if constexpr (Second)
     __builtin_prefetch(at, 0, 2);
   else
     __builtin_prefetch(at);
@@ -70,8 +70,8 @@ MBLAS_INLINE void for_dot_groups(const ThinPart& whole, const F& f) {
   }
 }
 
-/// Calls f(part, first, count, start) for parts of `rows` rows, the first ones being the start, and
-/// some columns, and groups of vectors of elements of type X.
+/// Calls f(part, first, count, p) for parts of `rows` rows, those from row p on, and some columns,
+/// and groups of vectors of elements of type X.
 template <class Element, class X, class Sum, class F>
 MBLAS_INLINE void for_add_groups(const ThinPart& whole, std::int64_t rows, const F& f) {
   const std::int64_t block = block_of(whole, whole.cols, rows * sizeof(Element));
@@ -84,7 +84,7 @@ MBLAS_INLINE void for_add_groups(const ThinPart& whole, std::int64_t rows, const
       g.rows = smaller(rows, whole.rows - p);
       g.cols = smaller(block, whole.cols - j);
       if (g.beyond) g.beyond += j / kThinPart;
-      for_groups(g.vectors, [&](int first, int count) { f(g, first, count, p == 0); });
+      for_groups(g.vectors, [&](int first, int count) { f(g, first, count, p); });
     }
   }
 }

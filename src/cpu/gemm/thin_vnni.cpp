@@ -31,17 +31,12 @@ struct Bytes : ByteLines {
       for (int i = 0; i < kDepth<Bytes>; ++i) sum += x[i];
     return int(-128u * unsigned(sum));
   }
-  static MBLAS_INLINE Sums begin(Sums sums, Start start) {
-    return _mm512_add_epi32(sums, _mm512_set1_epi32(start));
-  }
+  static MBLAS_INLINE Sums begin(Start start) { return _mm512_set1_epi32(start); }
   static MBLAS_INLINE Sum total(Sums sums, Start start) {
     return Sum(_mm512_reduce_add_epi32(sums)) + Sum(start);
   }
 
   static MBLAS_INLINE Sums load(const Sum* y) { return _mm512_loadu_si512(y); }
-  static MBLAS_INLINE Sums load(const Sum* y, __mmask16 some) {
-    return _mm512_maskz_loadu_epi32(some, y);
-  }
   static MBLAS_INLINE void store(Sum* y, Sums sums) { _mm512_storeu_si512(y, sums); }
   static MBLAS_INLINE void store(Sum* y, Sums sums, __mmask16 some) {
     _mm512_mask_storeu_epi32(y, some, sums);
