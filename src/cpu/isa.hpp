@@ -54,6 +54,10 @@ inline constexpr std::int64_t kSlicePad = 64;
 /// Bytes of a column of A that are copied at a time where those are contiguous.
 inline constexpr std::int64_t kCopiedColumn = 512;
 
+/// What becomes of copies of slices of A: the next ones take their place; all of them stay; all of
+/// them are there.
+enum class SliceCopies { InTurn, Kept, There };
+
 /// Products of one of the types f32 … cf64 as one thread computes them. Strides in elements.
 struct GemmPanels {
   DType type;
@@ -62,8 +66,10 @@ struct GemmPanels {
   /// A tile whose B has contiguous rows in panels of nr columns, panel j * b_panel elements after
   /// the first for columns from j. All panels pass by a slice of A. Unless `copies` is null, it is
   /// copied there first, column by column, in room for mr rows of k elements and kSlicePad bytes;
-  /// where its columns are contiguous, with others up to kCopiedColumn bytes of each column.
-  void (*block_rows)(const GemmTile& tile, std::int64_t b_panel, std::byte* copies);
+  /// where its columns are contiguous, with others up to kCopiedColumn bytes of each column; where
+  /// copies are kept, for all rows.
+  void (*block_rows)(const GemmTile& tile, std::int64_t b_panel, std::byte* copies,
+                     SliceCopies how);
   /// The same with all slices of A passing by a panel of B. `sliced`: A is as pack_a left it where
   /// its rows are not contiguous.
   void (*block_panels)(const GemmTile& tile, std::int64_t b_panel, bool sliced);
