@@ -45,7 +45,8 @@ constexpr int kMostGroups = 64;                 // columns of the grid
 constexpr std::int64_t kMostRows = 4096;        // of A that a thread packs at a time
 constexpr std::int64_t kLargeSecond = 1 << 20;  // bytes of a second-level cache that feeds panels
 constexpr std::int64_t kMostDepth = 512;        // of a block of B
-constexpr std::int64_t kShallow = 64;           // k up to which all of B may stay in the caches
+constexpr std::int64_t kRoom = 40 << 20, kThreadRoom = 4 << 20;  // of workspace, to keep copies in
+constexpr std::int64_t kShallow = 64;  // k up to which all of B may stay in the caches
 
 /// The largest size of at most `most` that cuts `whole` into equal parts, in multiples of `unit`.
 std::int64_t part_of(std::int64_t whole, std::int64_t most, std::int64_t unit) {
@@ -133,6 +134,11 @@ std::int64_t panels_worth_copying(std::int64_t a_bytes, bool trans_a) {
   return a_bytes <= second / 8 * 5 ? 4 : 2;
 }
 
+std::int64_t columns_of(const Plan& p) {
+  return p.whole_problems ? p.threads : std::min(p.threads, kMostGroups);
+}
+std::int64_t all_b_bytes(const Plan& p) { return p.b_buffers * columns_of(p) * p.b_bytes; }
+
 Plan plan(const GemmArgs& args, const GemmPanels& panels, int num_threads) {
   const CacheSizes& cache = cache_sizes();
   const int size = panels.size, lanes = panels.nr / 2;
@@ -186,18 +192,18 @@ Plan plan(const GemmArgs& args, const GemmPanels& panels, int num_threads) {
         across >= panels_worth_copying(own_rows * k * size, trans_a) && (trans_a || p.pack_b);
   p.pack_a = p.pack_a && args.k > 0;
   p.packed_row = p.kc + kSlicePad / size;
-  p.keep_a = p.pack_a && p.by_rows && p.nc < own_cols;
+  p.b_bytes = p.pack_b ? p.kc * p.nc * size : 0;
+  p.b_buffers = p.whole_problems || p.threads == 1 ? 1 : 2;
+  const auto bytes_of = [&](std::int64_t rows) {
+    return round_up(rows * p.packed_row * size, kAlignment);
+  };
+  p.keep_a = p.pack_a && p.by_rows && p.nc < own_cols &&
+             p.threads * bytes_of(p.rows) + all_b_bytes(p) <= kRoom + p.threads * kThreadRoom;
   std::int64_t copied_rows = p.rows;
   if (p.by_rows && !p.keep_a)
     copied_rows = trans_a ? std::max<std::int64_t>(kCopiedColumn / size, panels.mr) : panels.mr;
-  p.a_bytes = p.pack_a ? round_up(copied_rows * p.packed_row * size, kAlignment) : 0;
-  p.b_bytes = p.pack_b ? p.kc * p.nc * size : 0;
-  p.b_buffers = p.whole_problems || p.threads == 1 ? 1 : 2;
+  p.a_bytes = p.pack_a ? bytes_of(copied_rows) : 0;
   return p;
-}
-
-std::int64_t columns_of(const Plan& p) {
-  return p.whole_problems ? p.threads : std::min(p.threads, kMostGroups);
 }
 
 /// One thread of the `members` that compute columns [0, tile.n) of a product together.
@@ -288,7 +294,7 @@ void multiply(const GemmTile& whole, const GemmPanels& panels, const Plan& p, co
 
 std::size_t gemm_packed_workspace(const GemmArgs& args, const DeviceInfo& device) {
   const Plan p = plan(args, panels_of(args), device.num_threads);
-  return std::size_t(p.threads * p.a_bytes + p.b_buffers * columns_of(p) * p.b_bytes);
+  return std::size_t(p.threads * p.a_bytes + all_b_bytes(p));
 }
 
 const char* gemm_packed_declines(const GemmArgs& args, const DeviceInfo&) {
