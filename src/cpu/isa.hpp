@@ -46,7 +46,7 @@ struct GemmTileKernel {
 
 /// Stack that GemmPanels::small packs an operand into.
 inline constexpr std::int64_t kSmallBytes = 32 << 10;
-/// Multiply-adds up to which packing does not pay.
+/// Multiply-adds up to which packing does not pay, nor a second thread.
 inline constexpr std::int64_t kSmallWork = 72 * 72 * 72;
 
 /// Between the rows of a copied slice, so that they do not all fall into the same cache sets.

@@ -1,6 +1,8 @@
 // The product of matrices that the first-level cache holds: nothing is packed but a transposed B,
 // and that on the stack. What limits it is the way to the kernel, which a single product of a few
 // vectors therefore takes straight from its arguments; a batch is shared out to the threads.
+#include <limits>
+
 #include "cpu/gemm/packed.hpp"
 #include "cpu/kernels.hpp"
 #include "cpu/parallel.hpp"
@@ -12,29 +14,36 @@ namespace {
 // Multiply-adds of a matrix times a vector that its own kernel does not do faster.
 constexpr std::int64_t kSmallVector = 4096;
 
-const char* reason_against(const GemmArgs& args) {
+// Those of a product up to which packing does not pay, if one thread does it in either way.
+constexpr std::int64_t kSmallAlone = 120 * 120 * 120;
+
+const char* reason_against(const GemmArgs& args, int num_threads) {
   if (const char* reason = unless_panels(args)) return reason;
   constexpr std::int64_t most = 128;  // no product of these sizes overflows
   if (args.m > most || args.n > most || args.k > most) return "a size over 128";
   const std::int64_t work = args.m * args.n * args.k;
-  if (work > kSmallWork) return "more than 72 cubed multiply-adds";
-  if ((args.m == 1 || args.n == 1) && work > kSmallVector) return "a matrix times a vector";
   const int nr = panels_of(args).nr;
+  if (work > kSmallWork) {
+    const double fmas = double(work) / (nr / 2) * (is_complex(args.in) ? 2 : 1);
+    if (work > kSmallAlone || threads_for(fmas, kGemmGrain, num_threads) > 1)
+      return "more multiply-adds than those of 72 cubed, of 120 cubed for one thread";
+  }
+  if ((args.m == 1 || args.n == 1) && work > kSmallVector) return "a matrix times a vector";
   if (is_transposed(args.transB) && args.k * round_up(args.n, nr) * size_of(args.in) > kSmallBytes)
     return "a transposed B of more than 32 KiB";
   return nullptr;
 }
 
 [[gnu::noinline]] bool multiply_unless_declined(const GemmArgs& args) {
-  if (reason_against(args)) return false;
+  if (reason_against(args, std::numeric_limits<int>::max())) return false;
   panels_of(args).small(tile_of(args, 0), 1, 0, 0, 0);
   return true;
 }
 
 }  // namespace
 
-const char* gemm_small_declines(const GemmArgs& args, const DeviceInfo&) {
-  return reason_against(args);
+const char* gemm_small_declines(const GemmArgs& args, const DeviceInfo& device) {
+  return reason_against(args, device.num_threads);
 }
 
 bool gemm_small_immediate(const GemmArgs& args) {
