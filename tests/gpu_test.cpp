@@ -2,6 +2,7 @@
 // workspace or than 2^31 elements, several contexts.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -242,6 +243,34 @@ TEST_P(Gpu, ForcedTilesInBatches) {
       const cases::Outcome outcome = run.verify();
       EXPECT_TRUE(outcome.ok) << cases::command(problem->description()) << config
                               << outcome.message;
+    }
+}
+
+/// From where GELU is -10^-8 to where it is x, by every way out of the tensor cores' kernel.
+TEST_P(Gpu, GeluOfBfloat16) {
+  if (GetParam() != "cuda" || queue->device().capability != 90) GTEST_SKIP() << "for tensor_wgmma";
+  constexpr int m = 1400, n = 256, k = 256;
+  std::vector<bfloat16> A(m * k, bfloat16(0)), B(k * n, bfloat16(0)), C(m * n);
+  for (int i = 0; i < m; ++i) A[std::size_t(i * k)] = bfloat16(float(i - m / 2) / 128);
+  for (int j = 0; j < n; ++j) B[std::size_t(j)] = bfloat16(1);
+  GemmOptions options;
+  options.epilogue.activation = Activation::Gelu;
+  Context context(GetParam());
+  for (const char* config : {"128x256", "128x128", "64x128_slices2"})
+    for (const int cols : {n, n - 3}) {
+      context.set_kernel(std::string("gemm=tensor_wgmma:") + config);
+      gemm(context, R, Op::NoTrans, Op::NoTrans, m, cols, k, 1, A.data(), k, B.data(), n, 0,
+           C.data(), n, options);
+      for (int i = 0; i < m; ++i) {
+        const double x = float(A[std::size_t(i * k)]);
+        const double gelu =
+            x / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+        const double bound = 0x1p-9 * std::fabs(gelu) + 0x1p-11 * std::fabs(x);
+        for (int j = 0; j < cols; ++j) {
+          const double error = std::fabs(float(C[std::size_t(i * n + j)]) - gelu);
+          ASSERT_TRUE(error <= bound) << config << ", column " << j << ": GELU of " << x;
+        }
+      }
     }
 }
 

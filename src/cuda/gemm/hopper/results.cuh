@@ -210,7 +210,9 @@ __device__ void finish_sums(const Problem<Acc>& p, const Bias<T, Out, kRows>& bi
     for (int e = 0; e < kSums; ++e) x[e] = activated(Activation::Relu, x[e]);
   } else if (f.activation == Activation::Gelu) {
 #pragma unroll
-    for (int e = 0; e < kSums; ++e) x[e] = activated(Activation::Gelu, x[e]);
+    for (int e = 0; e < kSums; ++e)
+      x[e] = std::is_same_v<Out, __nv_bfloat16> ? gelu_to_bfloat16(x[e])
+                                                : activated(Activation::Gelu, x[e]);
   }
   if (f.scale == 1) return;
 #pragma unroll
