@@ -265,7 +265,7 @@ TEST_P(Gpu, GeluOfBfloat16) {
         const double x = float(A[std::size_t(i * k)]);
         const double gelu =
             x / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-        const double bound = 0x1p-9 * std::fabs(gelu) + 0x1p-11 * std::fabs(x);
+        const double bound = unit_roundoff(DType::bf16) * std::fabs(gelu) + 0x1p-11 * std::fabs(x);
         for (int j = 0; j < cols; ++j) {
           const double error = std::fabs(float(C[std::size_t(i * n + j)]) - gelu);
           ASSERT_TRUE(error <= bound) << config << ", column " << j << ": GELU of " << x;
