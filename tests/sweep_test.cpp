@@ -317,8 +317,14 @@ TEST(SameBits, OfProductsWithoutAForcedKernel) {
     bool ran = false;
     for (const Types& types : types_of(op_name<GemmArgs>)) {
       const Row row{op_name<GemmArgs>, backend, "", {}, kMemory == Memory::Device, types};
-      for (const auto& [m, n, k] :
-           {std::array<std::int64_t, 3>{74, 75, 76}, {100, 101, 103}, {120, 120, 120}})
+      for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{74, 75, 76},
+                                    {100, 101, 103},
+                                    {120, 120, 120},
+                                    {14, 32, 800},
+                                    {8, 8, 4000},
+                                    {30, 400, 30},
+                                    {200, 30, 62},
+                                    {3, 300, 300}})
         ASSERT_TRUE(same_bits(row, packed(resized(large_case(row.op, types), m, n, k)), ran));
     }
     EXPECT_TRUE(ran);

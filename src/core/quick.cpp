@@ -14,7 +14,7 @@
 namespace mblas {
 namespace {
 
-constexpr std::uint64_t kMost = 128;                            // of m, n and k; a power of two
+constexpr std::uint64_t kMost = 4096;                           // of m, n and k; a power of two
 constexpr std::uint64_t kMostColumns = 1 << 20;                 // n of gf256
 constexpr std::uint64_t kMostPadding = std::uint64_t{1} << 40;  // no address of such overflows
 

@@ -121,18 +121,6 @@ MBLAS_INLINE Vector<Real> alternate(Real even, Real odd) {
   return v;
 }
 
-/// Keeps v in a register here, and whatever computed it apart from what uses it.
-template <class V>
-MBLAS_INLINE void pin([[maybe_unused]] V& v) {
-#if defined(__AVX512F__)
-  asm volatile("" : "+v"(v));
-#elif defined(__x86_64__)
-  asm volatile("" : "+x"(v));
-#elif defined(__aarch64__)
-  asm volatile("" : "+w"(v));
-#endif
-}
-
 /// v, rounded as it is: left to itself the compiler fuses one product or another of a sum, not the
 /// same one in every microkernel.
 template <class V>
@@ -218,6 +206,7 @@ void micro(Micro<T>& s, const std::byte* a, const std::byte* b, std::byte* c, st
         for (int v = 0; v < NV; ++v) {
           const std::byte* from = from_b + v * kVectorBytes;
           x[v] = Tail && v == NV - 1 ? load_first<V>(from, tail) : load<V>(from);
+          pin(x[v]);
           if (kSpread) __builtin_prefetch(from + fetched_b);
         }
 #pragma GCC unroll 16
@@ -676,8 +665,10 @@ bool tiny(const GemmArgs& g, std::int64_t i0, std::int64_t j0, const std::byte* 
   do {
     V x[NV];
 #pragma GCC unroll 2
-    for (int v = 0; v < NV; ++v)
+    for (int v = 0; v < NV; ++v) {
       x[v] = Tail && v == NV - 1 ? load_first<V>(b + v * Bytes, tail) : load<V>(b + v * Bytes);
+      pin(x[v]);
+    }
 #pragma GCC unroll 16
     for (int i = 0; i < H; ++i) {
       Real y;
