@@ -324,7 +324,8 @@ TEST(SameBits, OfProductsWithoutAForcedKernel) {
                                     {8, 8, 4000},
                                     {30, 400, 30},
                                     {200, 30, 62},
-                                    {3, 300, 300}})
+                                    {3, 300, 300},
+                                    {1, 300, 300}})
         ASSERT_TRUE(same_bits(row, packed(resized(large_case(row.op, types), m, n, k)), ran));
     }
     EXPECT_TRUE(ran);

@@ -13,8 +13,13 @@
 namespace mblas::cpu {
 namespace {
 
-// Multiply-adds of a matrix times a vector that its own kernel does not do faster.
+// Multiply-adds of a matrix times a vector that its own kernel does not do faster: where sums go
+// along the matrix's rows. One row times a matrix is done faster here as long as the caches hold it
+// (float on a Zen 4: 1×128×128 1.9 times as fast, 1×350×350 1.2 to 1.4, 1×30×2000 4).
 constexpr std::int64_t kSmallVector = 4096;
+bool is_along(const GemmArgs& args) {
+  return args.n == 1 || (args.m == 1 && is_transposed(args.transB));
+}
 
 // Those of a product up to which packing does not pay, if one thread does it in either way.
 constexpr std::int64_t kSmallAlone = 120 * 120 * 120;
@@ -29,7 +34,7 @@ constexpr std::int64_t kFewColumns = 8, kLeastThin = 64;  // `thin` is faster fr
 /// those takes 0.4 µs.
 const char* reason_against_long(const GemmArgs& args) {
   if (args.m > kLongestRows) return "over 1024 rows";
-  if (args.m == 1 || args.n == 1) return "a matrix times a vector";
+  if (is_along(args)) return "a matrix times a vector";
   const auto span = [&](const auto& x, std::int64_t rows, std::int64_t cols, Op op) {
     return is_transposed(op) ? cols * x.ld : rows * x.ld;
   };
@@ -55,7 +60,7 @@ const char* reason_against(const GemmArgs& args, int num_threads) {
     if (work > kSmallWork || fmas >= 2 * kGemmGrain) return "a size over 128 and work for threads";
     if (const char* reason = reason_against_long(args)) return reason;
   }
-  if ((args.m == 1 || args.n == 1) && work > kSmallVector) return "a matrix times a vector";
+  if (is_along(args) && work > kSmallVector) return "a matrix times a vector";
   if (is_transposed(args.transB) && args.k * round_up(args.n, nr) * size_of(args.in) > kSmallBytes)
     return "a transposed B of more than 32 KiB";
   return nullptr;
