@@ -29,12 +29,14 @@ constexpr std::int64_t kShort = 128;  // sizes of what the first-level cache may
 constexpr std::int64_t kLongestRows = 1024, kLongest = 4096, kLongBytes = 512 << 10;
 constexpr std::int64_t kFewColumns = 8, kLeastThin = 64;  // `thin` is faster from these on
 
-/// Against a product of no more than kSmallWork with a size over kShort. Others are up to 1.6 times
-/// as fast on a Zen 4, twice on a Xeon, as by `packed`, `split` or, few rows, `thin`: the way to
-/// those takes 0.4 µs.
-const char* reason_against_long(const GemmArgs& args) {
+/// Against a product of no more than kSmallWork with a size over kShort, of so many multiply-adds
+/// of vectors. Others are up to 1.6 times as fast on a Zen 4, twice on a Xeon, as by `packed`,
+/// `split` or, few rows, `thin`: the way to those takes 0.4 µs.
+const char* reason_against_long(const GemmArgs& args, double fmas) {
+  // `packed` may give other bits, so the choice must not depend on the number of threads.
+  if (threads_for(fmas, kGemmGrain, std::numeric_limits<int>::max()) > 1)
+    return "a size over 128 and work for threads";
   if (args.m > kLongestRows) return "over 1024 rows";
-  if (is_along(args)) return "a matrix times a vector";
   const auto span = [&](const auto& x, std::int64_t rows, std::int64_t cols, Op op) {
     return is_transposed(op) ? cols * x.ld : rows * x.ld;
   };
@@ -49,18 +51,20 @@ const char* reason_against_long(const GemmArgs& args) {
 const char* reason_against(const GemmArgs& args, int num_threads) {
   if (const char* reason = unless_panels(args)) return reason;
   // No product of such sizes overflows.
-  if (std::max({args.m, args.n, args.k}) > kLongest) return "a size over 4096";
+  const std::int64_t longest = std::max({args.m, args.n, args.k});
+  if (longest > kLongest) return "a size over 4096";
+  const bool is_long = longest > kShort;
   const std::int64_t work = args.m * args.n * args.k;
+  if (is_along(args) && (is_long || work > kSmallVector)) return "a matrix times a vector";
   const int nr = panels_of(args).nr;
-  const double fmas = double(work) / (nr / 2) * (is_complex(args.in) ? 2 : 1);
-  if (work > kSmallWork && (work > kSmallAlone || threads_for(fmas, kGemmGrain, num_threads) > 1))
-    return "more multiply-adds than those of 72 cubed, of 120 cubed for one thread";
-  if (std::max({args.m, args.n, args.k}) > kShort) {
-    // `packed` may give other bits, so the choice must not depend on the number of threads.
-    if (work > kSmallWork || fmas >= 2 * kGemmGrain) return "a size over 128 and work for threads";
-    if (const char* reason = reason_against_long(args)) return reason;
+  if (is_long || work > kSmallWork) {
+    const double fmas = double(work) / (nr / 2) * (is_complex(args.in) ? 2 : 1);
+    if (work > kSmallWork &&
+        (is_long || work > kSmallAlone || threads_for(fmas, kGemmGrain, num_threads) > 1))
+      return "more multiply-adds than those of 72 cubed, of 120 cubed for one thread";
+    if (is_long)
+      if (const char* reason = reason_against_long(args, fmas)) return reason;
   }
-  if (is_along(args) && work > kSmallVector) return "a matrix times a vector";
   if (is_transposed(args.transB) && args.k * round_up(args.n, nr) * size_of(args.in) > kSmallBytes)
     return "a transposed B of more than 32 KiB";
   return nullptr;
