@@ -191,6 +191,8 @@ Plan plan(const GemmArgs& args, const GemmPanels& panels, int num_threads) {
     p.pack_a =
         across >= panels_worth_copying(own_rows * k * size, trans_a) && (trans_a || p.pack_b);
   p.pack_a = p.pack_a && args.k > 0;
+  // Nothing is kept between panels of B where there is one.
+  if (!p.by_rows && !p.pack_a && across == 1 && args.epilogue.is_none()) p.mc = p.rows = own_rows;
   p.packed_row = p.kc + kSlicePad / size;
   p.b_bytes = p.pack_b ? p.kc * p.nc * size : 0;
   p.b_buffers = p.whole_problems || p.threads == 1 ? 1 : 2;
