@@ -121,11 +121,10 @@ void transpose_to(const RepackJob& job, const CudaQueue& queue) {
   const TransposeProblem p = {
       copy.cols, copy.rows, job.ld, copy.ld(), copy.count, job.from, {job.to, job.result().stride}};
   transpose::run_best(p, copy.size, job.bits, queue);
-  // Kernels that read whole vectors find zeros at the ends of rows.
   const std::size_t pitch = std::size_t(copy.ld() * copy.size);
   const std::size_t used = std::size_t(copy.cols * copy.size), rest = -used % 16;
   const DeviceGuard guard(queue.device().ordinal);
-  if (rest > 0)
+  if (rest > 0 && job.filled)
     cuda_check(cudaMemset2DAsync(static_cast<std::byte*>(job.to) + used, pitch, 0, rest,
                                  std::size_t(copy.rows * copy.count), queue.stream()),
                "cudaMemset2DAsync");

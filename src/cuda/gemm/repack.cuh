@@ -18,8 +18,8 @@ inline std::int64_t aligned_ld(std::int64_t cols, int size) {
   return ceil_div(cols * size, unit) * unit / size;
 }
 
-/// A copy of a batch of row-major matrices, transposed or not, with aligned rows, after which zeros
-/// fill the last 16 bytes. It costs one reading and one writing of the operand.
+/// A copy of a batch of row-major matrices, transposed or not, with aligned rows. It costs one
+/// reading and one writing of the operand.
 struct Repacked {
   std::int64_t rows, cols;  ///< of the copy
   std::int64_t count;       ///< matrices: 1 for an operand that the whole batch shares
@@ -47,6 +47,8 @@ struct RepackJob {
   std::uintptr_t bits;
   Repacked copy;
   void* to;
+  /// Zeros fill the last 16 bytes of rows, for kernels that read those whole.
+  bool filled = true;
 
   /// Where a kernel finds the copy.
   DeviceInput result() const { return {to, copy.count == 1 ? 0 : copy.matrix_bytes(), nullptr}; }

@@ -36,14 +36,14 @@ struct Source {
   std::size_t bytes() const { return copied ? copy.bytes() : 0; }
 };
 
-/// `as_is`: with k outermost too it need not be copied for the tensor cores' sake.
+/// `as_is`: with k outermost too it need not be transposed for the tensor cores' sake.
 Source source_of(const Input& x, bool along_k, std::int64_t rows, std::int64_t cols,
                  const GemmArgs& args, bool as_is) {
   const int size = size_of(args.in);
   const bool scattered = x.pointers && args.batch > 1;
   const std::uintptr_t bits = access_bits(x, args.batch, size);
   const bool stays = !scattered && bits % 16 == 0;
-  const bool transposed = size != 2 && !along_k && !(stays && as_is);
+  const bool transposed = size != 2 && !along_k && !as_is;
   const bool copied = args.k > 0 && (transposed || !stays);
   return {rows,   cols, along_k || transposed,
           copied, bits, Repacked::of(x, rows, cols, args.batch, size, transposed)};
@@ -166,7 +166,9 @@ void run_typed(const GemmArgs& args, const CudaQueue& queue) {
                             s.copy.size, s.along_k && !s.copy.transposed, queue.device().ordinal},
                            s.bytes(), queue);
       std::byte* const to = kept.at ? kept.at : free;
-      const RepackJob job = {x, from.ld, access_bits(from, args.batch, sizeof(From)), s.copy, to};
+      constexpr bool kFilled = false;  // the copy engine finds the ends of rows
+      const RepackJob job = {x,      from.ld, access_bits(from, args.batch, sizeof(From)),
+                             s.copy, to,      kFilled};
       if (!kept.filled) jobs[job_count++] = job;
       fills_kept |= kept.at && !kept.filled;
       x = job.result();

@@ -52,10 +52,52 @@ __device__ void bring_results(const Problem<Acc>& p, Ring<T::kStages>& ring, uns
   }
 }
 
+/// What is asked for of a tile's rows of A or columns of B, from `begin` on. Of an operand that is
+/// not along k these are boxes of kElements rows or columns each.
+template <class In, bool kAlongK, int kSize>
+struct Piece {
+  static constexpr int kElements = kDepthBytes / kBytesOf<In>;
+  static constexpr unsigned kBoxBytes = kElements * kDepthBytes;
+
+  const CUtensorMap& map;
+  int begin, boxes;
+  unsigned bytes;
+
+  __device__ Piece(const Panels& p, int begin)
+      : map(kAlongK ? p.map_at(begin) : p.map),
+        begin(begin),
+        boxes(min(max((p.size - begin + kElements - 1) / kElements, 0), kSize / kElements)),
+        bytes(kAlongK ? p.bytes_at(begin) : unsigned(boxes) * kBoxBytes) {}
+
+  __device__ void load(unsigned to, int k, int matrix, Barrier full) const {
+    if constexpr (kAlongK) {
+      if (bytes > 0) load_box(to, map, k, begin, matrix, full);
+    } else {
+#pragma unroll
+      for (int c = 0; c < kSize / kElements; ++c)
+        if (c < boxes)
+          load_box(to + unsigned(c) * kBoxBytes, map, begin + c * kElements, k, matrix, full);
+    }
+  }
+  /// The half that is block `rank`'s of a pair, to both; boxes beyond the operand too.
+  __device__ void load_half(unsigned rank, unsigned to, int k, int matrix, Barrier full) const {
+    if constexpr (kAlongK) {
+      const unsigned half = bytes / 2;
+      load_box_to(3, to + rank * half, map, k, begin + int(rank * (half / kDepthBytes)), matrix,
+                  full);
+    } else {
+      constexpr int kBoxes = kSize / kElements;
+#pragma unroll
+      for (int c = 0; c < kBoxes; ++c)
+        if (c / ((kBoxes + 1) / 2) == int(rank))
+          load_box_to(3, to + unsigned(c) * kBoxBytes, map, begin + c * kElements, k, matrix, full);
+    }
+  }
+};
+
 template <class T, class In, bool kAAlongK, bool kBAlongK>
 __device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::kStages> barriers) {
   constexpr int kElements = kDepthBytes / kBytesOf<In>, kPlanes = kPlanesOf<In>;
-  constexpr unsigned kAcrossBytes = kElements * 128;  // of a box whose rows are not along k
   const Schedule& s = p.schedule;
   const bool pair = s.cluster == 2;
   const unsigned rank = rank_of_tile(s);
@@ -65,6 +107,9 @@ __device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
     const int row0 = (item.row * int(s.cluster) + int(rank)) * T::kRows, col0 = item.col * T::kCols;
     const int batch_a = p.shared_a ? 0 : item.batch * kPlanes;
     const int batch_b = p.shared_b ? 0 : item.batch * kPlanes;
+    const Piece<In, kAAlongK, T::kRows> piece_a(p.panels_a, row0);
+    const Piece<In, kBAlongK, T::kCols> piece_b(p.panels_b, col0);
+    const unsigned bytes_b = pair && !kBAlongK ? unsigned(T::kBytesB) : piece_b.bytes;
 #pragma unroll 1
     for (int step = item.begin; step < item.end; ++step) {
       const int k = step * kElements;
@@ -75,32 +120,12 @@ __device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
         const int matrix_a = batch_a + plane_of_a<kPlanes>(slot);
         const int matrix_b = batch_b + plane_of_b<kPlanes>(slot);
         barriers.empty(ring.stage).wait(ring.parity ^ 1);
-        full.arrive_expecting(p.stage_bytes);
-        if constexpr (kAAlongK) {
-          load_box(a, p.map_a, k, row0, matrix_a, full);
-        } else {
-#pragma unroll
-          for (int c = 0; c < T::kRows / kElements; ++c)
-            load_box(a + c * kAcrossBytes, p.map_a, row0 + c * kElements, k, matrix_a, full);
-        }
-        // Of B, each block of a pair copies half, to both.
-        if constexpr (kBAlongK) {
-          if (pair)
-            load_box_to(3, b + rank * (T::kBytesB / 2), p.map_b, k, col0 + int(rank) * T::kCols / 2,
-                        matrix_b, full);
-          else
-            load_box(b, p.map_b, k, col0, matrix_b, full);
-        } else {
-          constexpr int kChunks = T::kCols / kElements;
-#pragma unroll
-          for (int c = 0; c < kChunks; ++c) {
-            if (!pair)
-              load_box(b + c * kAcrossBytes, p.map_b, col0 + c * kElements, k, matrix_b, full);
-            else if (c / ((kChunks + 1) / 2) == int(rank))
-              load_box_to(3, b + c * kAcrossBytes, p.map_b, col0 + c * kElements, k, matrix_b,
-                          full);
-          }
-        }
+        full.arrive_expecting(piece_a.bytes + bytes_b);
+        piece_a.load(a, k, matrix_a, full);
+        if (pair)
+          piece_b.load_half(rank, b, k, matrix_b, full);
+        else
+          piece_b.load(b, k, matrix_b, full);
       }
     }
     if constexpr (kReads<T, In>)
@@ -321,8 +346,8 @@ __global__ void __launch_bounds__(kThreads, 1)
   const unsigned out = stages + T::kStages * T::kStageBytes;
   const Barriers<T::kStages> barriers{out + T::kOutBytes};
   if (threadIdx.x == 0) {
-    prefetch_map(p.map_a);
-    prefetch_map(p.map_b);
+    prefetch_map(p.panels_a.map);
+    prefetch_map(p.panels_b.map);
     if (p.boxes) prefetch_map(p.map_c);
     if constexpr (T::kPlain) prefetch_map(p.map_narrow);
     constexpr int kWarps = 4 * (T::kAlternating ? 1 : kConsumers);  // that empty a stage

@@ -5,6 +5,7 @@
 #include "cuda/gemm/finish.cuh"
 #include "cuda/gemm/gemm.cuh"
 #include "cuda/gemm/hopper/copy.cuh"
+#include "cuda/gemm/hopper/panels.cuh"
 #include "cuda/gemm/hopper/planes.cuh"
 #include "cuda/gemm/hopper/product.cuh"
 #include "cuda/gemm/hopper/schedule.cuh"
@@ -94,9 +95,9 @@ __device__ inline unsigned swizzled_narrow(int row, int chunk) {
 
 template <class Acc>
 struct Problem : GemmProblem<Acc> {
-  CUtensorMap map_a, map_b, map_c;
+  Panels panels_a, panels_b;
+  CUtensorMap map_c;
   CUtensorMap map_narrow;  ///< C by boxes of kNarrowCols of the tile's columns, if it is kPlain
-  unsigned stage_bytes;    ///< that come for a stage: operands of few rows do not fill their part
   Schedule schedule;
   bool shared_a, shared_b;  ///< one matrix for the whole batch
   bool turned = false;      ///< the operands are op(B)^T and op(A)^T: see Turned

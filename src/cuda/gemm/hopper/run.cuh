@@ -110,19 +110,17 @@ template <class T, class In>
 void run_tile(Problem<Sum<In>>& p, const Source& a, const Source& b, const CudaQueue& queue) {
   constexpr int kSize = kBytesOf<In>, kElements = kDepthBytes / kSize;
   const DeviceGuard guard(queue.device().ordinal);
-  // Of an operand of few rows no more is brought: what else is in its part of a stage only goes to
-  // sums that are not stored.
-  const auto box_rows = [](const Source& x, int most) {
-    return x.along_k ? int(std::min<std::int64_t>(most, ceil_div(x.rows, 8) * 8)) : kElements;
+  // Rows of boxes come eight at a time; a cluster's blocks bring an equal part each of B's.
+  const auto panels = [](const Source& x, int tile, int cluster) {
+    return panels_of(x.along_k ? x.rows : x.cols, tile, 8 * cluster, unsigned(kDepthBytes),
+                     [&](int rows) {
+                       return x.map(kMapType<In>, kSize, x.along_k ? rows / cluster : kElements);
+                     });
   };
-  const int cluster = int(p.schedule.cluster);
-  const int rows_a = box_rows(a, T::kRows), rows_b = box_rows(b, T::kCols / cluster);
   if (p.schedule.steps > 0) {
-    p.map_a = a.map(kMapType<In>, kSize, rows_a);
-    p.map_b = b.map(kMapType<In>, kSize, rows_b);
+    p.panels_a = panels(a, T::kRows, 1);
+    p.panels_b = panels(b, T::kCols, int(p.schedule.cluster));
   }
-  p.stage_bytes = unsigned((a.along_k ? rows_a * kDepthBytes : T::kBytesA) +
-                           (b.along_k ? rows_b * cluster * kDepthBytes : T::kBytesB));
   if constexpr (std::is_same_v<T, Few>) {
     if (a.along_k && b.along_k)
       launch_engine<T, In, true, true>(p, queue);
