@@ -1,0 +1,373 @@
+// A matrix times two to eight vectors: limited by reading the matrix once, as gemv.cu is, if its
+// elements meet all vectors in registers. The vectors of a block's part of k are copied to shared
+// memory, a chunk ahead of the matrix.
+//
+// Where memory runs along k a warp has some rows, so that what it reads of the vectors serves all
+// of them, and its lanes add up with shuffles, each level of which halves what a lane has left to
+// add up; otherwise each thread has neighbouring results, and warps take rows of the matrix in
+// turn. Either way k is cut into parts where there are few results (parts.cuh).
+#include <algorithm>
+#include <atomic>
+
+#include "cuda/gemm/allow_shared.cuh"
+#include "cuda/gemm/instructions.cuh"
+#include "cuda/gemm/parts.cuh"
+#include "cuda/kernels.hpp"
+
+namespace mblas::cuda::gemm {
+namespace few_vectors_file {
+
+constexpr int kWarps = 8, kThreads = kWarps * 32;
+constexpr int kBlocks = 2;  // that share a multiprocessor
+constexpr int kLoads = 8;   // of 16 bytes of the matrix that a thread has under way
+constexpr int kMostVectors = 8;
+constexpr int kChunks = 4;              // of a block's part of k
+constexpr int kVectorBytes = 64 << 10;  // of the vectors in shared memory
+constexpr int kLeast = 128;             // of k, and of the matrix's other side
+
+/// Rows of a warp, where memory runs along k: as many as registers allow.
+constexpr int rows_of(int element_bytes, int count) { return element_bytes * count < 64 ? 4 : 2; }
+/// Elements of k that a step of either kernel takes, `vector` of them neighbours.
+constexpr int chunk_unit(bool along_k, int vector, int rows) {
+  return along_k ? 32 * vector * kLoads / rows : kWarps * kLoads;
+}
+
+template <class T>
+struct FewProblem : parts::Problem<T> {
+  DeviceInput Matrix{}, Few{};
+  std::int64_t line = 0;  ///< elements between the lines of the matrix in memory
+  Strides few{};          ///< of the vectors: from one to the next, along k
+  bool conjugate_few = false;
+  bool runs = false;  ///< the vectors' elements along k are neighbours, from multiples of 16 bytes
+  int chunk = 0;      ///< elements of k, a multiple of chunk_unit()
+};
+
+/// Starts to copy the vectors' chunks of [k0, k1), zeros where there is nothing: element k of
+/// vector s goes to place(s, k). kRuns: where the vectors allow it, 16 bytes along k at a time.
+template <int kCount, bool kRuns, class T, class Place>
+__device__ void copy_vectors(const FewProblem<T>& p, const parts::Work& w, const Place& place) {
+  const auto* const y = static_cast<const T*>(p.Few.at(w.batch)) + w.k0 * p.few.col;
+  const int depth = int(w.k1 - w.k0), lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
+  const auto copy = [&]<int kV>(int s, int k) {
+    const int bytes = s < p.count ? min(max(depth - k, 0), kV) * int(sizeof(T)) : 0;
+    cuda::copy_async<kV* int(sizeof(T))>(place(s, k),
+                                         bytes > 0 ? y + s * p.few.row + k * p.few.col : y, bytes);
+  };
+  constexpr int kShare = kWarps / kCount;  // warps that have the same vector, along k
+  constexpr int kV = kVector<T>;
+  for (int c = 0; c < kChunks; ++c) {
+    const int begin = c * p.chunk, end = begin < depth ? begin + p.chunk : begin;
+    if (p.few.col != 1)
+      for (int i = int(threadIdx.x); i < kCount * (end - begin); i += kThreads)
+        copy.template operator()<1>(i % kCount, begin + i / kCount);
+    else if (kRuns && p.runs)
+      for (int k = begin + (warp / kCount * 32 + lane) * kV; k < end; k += kShare * 32 * kV)
+        copy.template operator()<kV>(warp % kCount, k);
+    else
+      for (int k = begin + warp / kCount * 32 + lane; k < end; k += kShare * 32)
+        copy.template operator()<1>(warp % kCount, k);
+    commit_copies();
+  }
+}
+
+/// Waits for chunk `c` of the copies, with all threads.
+__device__ inline void wait_chunk(int c) {
+  static_assert(kChunks == 4);
+  if (c == 0)
+    wait_copies<3>();
+  else if (c == 1)
+    wait_copies<2>();
+  else if (c == 2)
+    wait_copies<1>();
+  else
+    wait_copies<0>();
+  __syncthreads();
+}
+
+template <class T>
+__device__ T from_lane(T x, int mask) {
+  if constexpr (is_complex_v<T>)
+    return {__shfl_xor_sync(~0u, x.re, mask), __shfl_xor_sync(~0u, x.im, mask)};
+  else
+    return __shfl_xor_sync(~0u, x, mask);
+}
+
+/// Adds up kSums numbers over the lanes; sum number lane / (32 / kSums) is left in x[0].
+template <int kSums, class T>
+__device__ void add_lanes(T (&x)[kSums], int lane) {
+  static_assert(kSums <= 32 && 32 % kSums == 0);
+#pragma unroll
+  for (int level = 0; (kSums >> level) > 1; ++level) {
+    const int mask = 16 >> level, half = kSums >> (level + 1);
+    const bool upper = (lane & mask) != 0;
+#pragma unroll
+    for (int i = 0; i < kSums / 2; ++i)
+      if (i < half) {
+        const T kept = upper ? x[i + half] : x[i], sent = upper ? x[i] : x[i + half];
+        x[i] = kept + from_lane(sent, mask);
+      }
+  }
+#pragma unroll
+  for (int mask = 32 / kSums / 2; mask > 0; mask /= 2) x[0] = x[0] + from_lane(x[0], mask);
+}
+
+/// Memory runs along k.
+template <class T, int kV, int kCount>
+__global__ void __launch_bounds__(kThreads, kBlocks)
+    rows_kernel(const __grid_constant__ FewProblem<T> p) {
+  using Unit = Vector<T, kV>;
+  constexpr int kRows = rows_of(sizeof(T), kCount);
+  constexpr int kEach = kLoads / kRows, kHop = 32 * kV, kStep = kHop * kEach;
+  static_assert(kStep == chunk_unit(true, kV, kRows));
+  extern __shared__ __align__(64) unsigned char memory[];
+  auto* const shared = reinterpret_cast<T*>(memory);  // vector by vector
+  begin_early();
+
+  const parts::Work w = parts::work_of(p);
+  const int thread = int(threadIdx.x), lane = thread % 32, warp = thread / 32;
+  const int pitch = kChunks * p.chunk, depth = int(w.k1 - w.k0);
+  copy_vectors<kCount, false>(p, w,
+                              [&](int s, int k) { return shared_address(shared + s * pitch + k); });
+
+  // Rows beyond the matrix are read inside of it; their sums go nowhere.
+  const std::int64_t first = (w.block * kWarps + warp) * kRows;
+  const auto* const a = static_cast<const T*>(p.Matrix.at(w.batch)) + w.k0 + lane * kV;
+  const T* from[kRows];
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) from[r] = a + min(first + r, p.length - 1) * p.line;
+
+  T sums[kRows * kCount] = {};
+#pragma unroll 1
+  for (int c = 0; c < kChunks; ++c) {
+    wait_chunk(c);
+    const int end = min((c + 1) * p.chunk, depth);
+#pragma unroll 1
+    for (int k = c * p.chunk; k < end; k += kStep) {
+      Unit x[kEach][kRows];
+#pragma unroll
+      for (int u = 0; u < kEach; ++u) {
+        const int left = depth - (k + u * kHop + lane * kV);
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+          const T* const at = from[r] + k + u * kHop;
+          x[u][r] = {};
+          if (left >= kV) {
+            x[u][r] = *reinterpret_cast<const Unit*>(at);
+          } else {
+#pragma unroll
+            for (int e = 0; e + 1 < kV; ++e)
+              if (e < left) x[u][r].e[e] = at[e];
+          }
+        }
+      }
+#pragma unroll
+      for (int u = 0; u < kEach; ++u)
+#pragma unroll
+        for (int s = 0; s < kCount; ++s) {
+          const Unit y =
+              *reinterpret_cast<const Unit*>(shared + s * pitch + k + u * kHop + lane * kV);
+#pragma unroll
+          for (int e = 0; e < kV; ++e) {
+            const T factor = widen(y.e[e], p.conjugate_few);
+#pragma unroll
+            for (int r = 0; r < kRows; ++r)
+              sums[r * kCount + s] = multiply_add(x[u][r].e[e], factor, sums[r * kCount + s]);
+          }
+        }
+    }
+  }
+  add_lanes(sums, lane);
+  constexpr int kLanes = 32 / (kRows * kCount);  // that have the same sum
+  const int r = lane / kLanes / kCount, s = lane / kLanes % kCount;
+  if (lane % kLanes == 0 && first + r < p.length && s < p.count)
+    parts::leave<T>(p, w, first + r, s, sums[0]);
+}
+
+/// Memory runs along the results.
+template <class T, int kV, int kCount>
+__global__ void __launch_bounds__(kThreads, kBlocks)
+    columns_kernel(const __grid_constant__ FewProblem<T> p) {
+  using Unit = Vector<T, kV>;
+  using Factors = Vector<T, kCount>;
+  constexpr int kWidth = 32 * kV;
+  static_assert(kWarps * kLoads == chunk_unit(false, kV, 1));
+  extern __shared__ __align__(64) unsigned char memory[];
+  auto* const shared = reinterpret_cast<T*>(memory);  // all vectors' elements of one k by one
+  begin_early();
+
+  const parts::Work w = parts::work_of(p);
+  const int thread = int(threadIdx.x), lane = thread % 32, warp = thread / 32;
+  const int depth = int(w.k1 - w.k0);
+  copy_vectors<kCount, false>(
+      p, w, [&](int s, int k) { return shared_address(shared + k * kCount + s); });
+
+  const std::int64_t first = w.block * kWidth, column = first + lane * kV;
+  // Columns beyond the matrix are read inside of it; their sums go nowhere.
+  const auto* const a = static_cast<const T*>(p.Matrix.at(w.batch)) +
+                        (column < p.length ? column : 0) + w.k0 * p.line;
+
+  T sums[kCount][kV] = {};
+#pragma unroll 1
+  for (int c = 0; c < kChunks; ++c) {
+    wait_chunk(c);
+    const int end = min((c + 1) * p.chunk, depth);
+#pragma unroll 1
+    for (int k = c * p.chunk + warp; k < end; k += kWarps * kLoads) {
+      const T* from = a + k * p.line;
+      Unit x[kLoads];
+#pragma unroll
+      for (int u = 0; u < kLoads; ++u) {
+        x[u] = {};
+        if (k + u * kWarps < end) x[u] = *reinterpret_cast<const Unit*>(from);
+        from += kWarps * p.line;
+      }
+#pragma unroll
+      for (int u = 0; u < kLoads; ++u) {
+        const Factors y = *reinterpret_cast<const Factors*>(shared + (k + u * kWarps) * kCount);
+#pragma unroll
+        for (int s = 0; s < kCount; ++s) {
+          const T factor = widen(y.e[s], p.conjugate_few);
+#pragma unroll
+          for (int e = 0; e < kV; ++e) sums[s][e] = multiply_add(x[u].e[e], factor, sums[s][e]);
+        }
+      }
+    }
+  }
+
+  // The sums of warps, which have the same columns.
+  __syncthreads();
+#pragma unroll
+  for (int s = 0; s < kCount; ++s)
+#pragma unroll
+    for (int e = 0; e < kV; ++e) shared[(warp * kCount + s) * kWidth + e * 32 + lane] = sums[s][e];
+  __syncthreads();
+  const int width = int(min(p.length - first, std::int64_t(kWidth)));
+  for (int i = thread; i < width * p.count; i += kThreads) {
+    const int l = p.c.row == 1 ? i % width : i / p.count;
+    const int s = p.c.row == 1 ? i / width : i % p.count;
+    const T* const found = shared + s * kWidth + l % kV * 32 + l / kV;
+    T sum = *found;
+#pragma unroll
+    for (int other = 1; other < kWarps; ++other) sum = sum + found[other * kCount * kWidth];
+    parts::leave<T>(p, w, first + l, s, sum);
+  }
+}
+
+/// How a call is cut.
+struct Cut {
+  bool matrix_is_b, along_k, wide;
+  std::int64_t length, blocks, depth;
+  int count, vectors, chunk, parts;  // count: vectors of the kernel
+  bool fits;
+};
+
+Cut cut_of(const GemmArgs& args, const DeviceInfo& device) {
+  Cut cut;
+  cut.matrix_is_b = args.m < args.n;
+  cut.along_k = cut.matrix_is_b ? is_transposed(args.transB) : !is_transposed(args.transA);
+  cut.length = std::max(args.m, args.n);
+  cut.vectors = int(std::min(args.m, args.n));
+  cut.count = cut.vectors <= 2 ? 2 : cut.vectors <= 4 ? 4 : 8;
+  const int size = size_of(args.in), unit = 16 / size;
+  cut.wide = access_bits(cut.matrix_is_b ? args.B : args.A, args.batch, size) % 16 == 0 &&
+             (cut.along_k || cut.length % unit == 0);
+  const int rows = rows_of(size, cut.count);
+  cut.blocks = ceil_div(cut.length, cut.along_k ? kWarps * rows : 32 * (cut.wide ? unit : 1));
+  const std::int64_t units = std::max(device.compute_units, 1);
+  const std::int64_t most_depth = kVectorBytes / (cut.count * size);
+  const int step = chunk_unit(cut.along_k, cut.wide ? unit : 1, rows);
+  const std::int64_t parts =
+      std::max(std::min(kBlocks * units / (cut.blocks * args.batch), args.k / (2 * step)),
+               ceil_div(args.k, most_depth));
+  cut.parts = int(std::clamp<std::int64_t>(parts, 1, parts::kMost));
+  cut.depth = ceil_div(ceil_div(args.k, cut.parts), step) * step;
+  cut.chunk = int(ceil_div(cut.depth, kChunks * step)) * step;
+  cut.fits = kChunks * cut.chunk <= most_depth;
+  return cut;
+}
+
+const char* declines(const GemmArgs& args, const DeviceInfo& device) {
+  if (args.in != DType::f32 && args.in != DType::cf32) return "for f32 and cf32";
+  if (device.capability < 80) return "needs compute capability 8.0";
+  const std::int64_t few = std::min(args.m, args.n);
+  if (few < 2 || few > kMostVectors) return "for m or n of 2 to 8";
+  if (std::max(args.m, args.n) < kLeast || args.k < kLeast)
+    return "for k and the other one of m and n of at least 128";
+  if (const char* reason = declines_halfway(args)) return reason;
+  if (!cut_of(args, device).fits) return "for a shorter k";
+  return declines_emulation(args, device);
+}
+
+std::size_t workspace(const GemmArgs& args, const DeviceInfo& device) {
+  return gemm_pointer_bytes(args, device) + parts::bytes(args, cut_of(args, device).parts);
+}
+
+/// `kSums`: bytes of shared memory that sums take.
+template <auto kKernel, int kSums, class T>
+void run_kernel(const GemmArgs& args, const Cut& cut, const FewProblem<T>& p,
+                const CudaQueue& queue) {
+  static std::atomic<std::uint64_t> allowed = 0;
+  const DeviceGuard guard(queue.device().ordinal);
+  allow_shared(kKernel, std::max(kVectorBytes, kSums), queue.device().ordinal, allowed);
+  const int vectors = cut.count * kChunks * cut.chunk * int(sizeof(T));
+  parts::run<T>(queue, args, kKernel, kThreads, std::size_t(std::max(vectors, kSums)), p);
+}
+
+template <class T, int kV, int kCount>
+void run_as(const GemmArgs& args, const Cut& cut, const CudaQueue& queue) {
+  FewProblem<T> p{{gemm_problem<T, T>(args, queue, 1, 1)}};
+  const bool b = cut.matrix_is_b;
+  p.Matrix = b ? p.B : p.A;
+  p.Few = b ? p.A : p.B;
+  p.length = cut.length;
+  p.count = cut.vectors;
+  p.line = b ? args.B.ld : args.A.ld;
+  p.few = b ? p.a : Strides{p.b.col, p.b.row};
+  p.c = b ? Strides{1, p.ldc} : Strides{p.ldc, 1};
+  // A conjugate of the matrix is one of the vectors and of the sums.
+  p.conjugate_sum = b ? p.conjugate_b : p.conjugate_a;
+  p.conjugate_few = p.conjugate_a != p.conjugate_b;
+  p.runs = p.few.col == 1 && access_bits(b ? args.A : args.B, args.batch, sizeof(T)) % 16 == 0;
+  p.blocks = cut.blocks;
+  p.depth = cut.depth;
+  p.parts = cut.parts;
+  p.chunk = cut.chunk;
+  if (cut.along_k)
+    run_kernel<rows_kernel<T, kV, kCount>, 0>(args, cut, p, queue);
+  else
+    run_kernel<columns_kernel<T, kV, kCount>, kThreads * kCount * kV* int(sizeof(T))>(args, cut, p,
+                                                                                      queue);
+}
+
+void run(const GemmArgs& args, Queue& base) {
+  const auto& queue = static_cast<const CudaQueue&>(base);
+  const Cut cut = cut_of(args, queue.device());
+  const auto with_count = [&]<class T, int kV>() {
+    if (cut.count == 2)
+      run_as<T, kV, 2>(args, cut, queue);
+    else if (cut.count == 4)
+      run_as<T, kV, 4>(args, cut, queue);
+    else
+      run_as<T, kV, 8>(args, cut, queue);
+  };
+  const auto with_type = [&]<class T>() {
+    if (cut.wide)
+      with_count.template operator()<T, int(16 / sizeof(T))>();
+    else
+      with_count.template operator()<T, 1>();
+  };
+  if (args.in == DType::f32)
+    with_type.template operator()<float>();
+  else
+    with_type.template operator()<Complex<float>>();
+}
+
+}  // namespace few_vectors_file
+
+Kernel<GemmArgs> few_vectors() {
+  using namespace few_vectors_file;
+  return {"few_vectors", "a matrix times 2 to 8 vectors, which meet it in registers", declines,
+          workspace, run};
+}
+
+}  // namespace mblas::cuda::gemm
