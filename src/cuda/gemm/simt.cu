@@ -7,6 +7,7 @@
 // cluster of blocks that adds them up through its shared memory, or, where the device has none or k
 // is long, go to the workspace and are added by a second kernel; both in the same order every time.
 // simt_tiles.hpp chooses.
+#include <algorithm>
 #include <string>
 
 #include "core/config_list.hpp"
@@ -30,8 +31,9 @@ template <class T>
 struct TilesOf {
   static constexpr std::span<const simt::TileInfo> kInfos = simt::kTiles;
   static constexpr RunTile<T> kRun[] = {
-      simt::run_tile_128x256, simt::run_tile_256x128, simt::run_tile_128x128, simt::run_tile_64x128,
-      simt::run_tile_64x64,   simt::run_tile_128x16,  simt::run_tile_16x128};
+      simt::run_tile_128x256, simt::run_tile_256x128, simt::run_tile_128x128,
+      simt::run_tile_64x128,  simt::run_tile_64x64,   simt::run_tile_128x16,
+      simt::run_tile_16x128,  simt::run_tile_128x32,  simt::run_tile_32x128};
   static_assert(std::size(kRun) == kInfos.size());
 };
 template <>
@@ -80,15 +82,23 @@ simt::Shape shape_of(const GemmArgs& args, const DeviceInfo& device) {
           size_of(args.out)};
 }
 
-/// Those of the tiles of floats: "64x64", "64x64_slices5", "64x64_cluster4_repacked".
+/// Those of the tiles of floats, and then of complex ones that have other sizes: "64x64",
+/// "64x64_slices5", "64x64_cluster4_repacked".
 const ConfigList<simt::Config>& configs() {
   static const auto list = [] {
     ConfigList<simt::Config> all;
-    simt::for_each_config(TilesOf<float>::kInfos, [&](const simt::Config& c) {
+    const auto add = [&](const simt::Config& c) {
       std::string name = std::to_string(c.m) + "x" + std::to_string(c.n);
       if (c.slices > 1) name += (c.cluster ? "_cluster" : "_slices") + std::to_string(c.slices);
       if (c.repack) name += "_repacked";
       all.add(c, std::move(name));
+    };
+    constexpr auto floats = TilesOf<float>::kInfos, complex = TilesOf<Complex<float>>::kInfos;
+    simt::for_each_config(floats, add);
+    simt::for_each_config(complex, [&](const simt::Config& c) {
+      const bool there = std::ranges::any_of(
+          floats, [&](const simt::TileInfo& t) { return t.m == c.m && t.n == c.n; });
+      if (!there && !c.repack) add(c);
     });
     return all;
   }();

@@ -20,6 +20,7 @@
 
 #include "cuda/early.cuh"
 #include "cuda/gemm/gemm.cuh"
+#include "cuda/gemm/groups.cuh"
 #include "cuda/gemm/instructions.cuh"
 
 namespace mblas::cuda::simt {
@@ -512,21 +513,28 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   for (int v = 0; v < kVectors; ++v) target.store(share.row_of(v), share.col_of(v), sums_of(v));
 }
 
-/// C = alpha (the sum of slices) + beta C for the tiles that were cut: a thread computes a vector.
+/// C = alpha (the sum of slices) + beta C for the tiles that were cut: a thread computes a vector,
+/// or, of many slices, a group's share of it.
 template <class S, class T>
-__global__ void __launch_bounds__(S::kThreads) sum_kernel(const __grid_constant__ Problem<T> p) {
+__global__ void __launch_bounds__(S::kThreads)
+    sum_kernel(const __grid_constant__ Problem<T> p, int groups) {
   constexpr int kAcross = S::kTileN / kVector<T>, kVectors = S::kTileM * kAcross;
+  static_assert(kVectors % S::kThreads == 0, "a block's vectors are of one tile");
+  __shared__ Vector<T> shared[S::kThreads];
   begin_early();
   if (p.where && *p.where == 0) return;
+  const gemm::Group group(groups);
+  const int begin = group.begin(p.slices), end = group.end(p.slices);
   const std::int64_t count = (p.tiles.count() - p.whole) * kVectors;
-  for (std::int64_t w = blockIdx.x * std::int64_t(S::kThreads) + threadIdx.x; w < count;
-       w += gridDim.x * std::int64_t(S::kThreads)) {
+  for (std::int64_t w = blockIdx.x * std::int64_t(group.width) + group.element; w < count;
+       w += gridDim.x * std::int64_t(group.width)) {
     const std::int64_t tile = w / kVectors;
     const int v = int(w % kVectors);
     const auto* from = static_cast<const Vector<T>*>(p.sums) + tile * p.slices * kVectors + v;
-    Vector<T> sum = *from;
+    Vector<T> sum = from[std::int64_t(begin) * kVectors];
 #pragma unroll 8
-    for (int s = 1; s < p.slices; ++s) add(sum, from[std::int64_t(s) * kVectors]);
+    for (int s = begin + 1; s < end; ++s) add(sum, from[std::int64_t(s) * kVectors]);
+    if (!group.join(shared, sum, [](Vector<T>& to, const Vector<T>& x) { add(to, x); })) continue;
     const Place<S, T> place(p, p.whole + tile);
     place.in_c(p).store(v / kAcross, v % kAcross * kVector<T>, sum);
   }

@@ -70,12 +70,14 @@ void run_tiles(Problem<T> p, Copy copy_a, Copy copy_b, const CudaQueue& queue) {
     with_b.template operator()<Copy::Elements>();
   else
     with_b.template operator()<Copy::Turned>();
-  if (p.slices > 1 && !p.cluster)
+  if (p.slices > 1 && !p.cluster) {
+    const int groups = gemm::groups_for(p.slices);
     launch_early(After::Kernel, queue, sum_kernel<Shape, T>,
-                 unsigned(std::min<std::int64_t>(
-                     (p.tiles.count() - p.whole) * Shape::kMicroM * Shape::kMicroN / kVector<T>,
-                     std::numeric_limits<int>::max())),
-                 Shape::kThreads, 0, p);
+                 unsigned(std::min<std::int64_t>((p.tiles.count() - p.whole) * Shape::kMicroM *
+                                                     Shape::kMicroN / kVector<T> * groups,
+                                                 std::numeric_limits<int>::max())),
+                 Shape::kThreads, 0, p, groups);
+  }
 }
 
 /// The tiles of kTiles and kComplexTiles, by number.
@@ -86,6 +88,8 @@ void run_tile_64x128(const Problem<float>&, Copy, Copy, const CudaQueue&);
 void run_tile_64x64(const Problem<float>&, Copy, Copy, const CudaQueue&);
 void run_tile_128x16(const Problem<float>&, Copy, Copy, const CudaQueue&);
 void run_tile_16x128(const Problem<float>&, Copy, Copy, const CudaQueue&);
+void run_tile_128x32(const Problem<float>&, Copy, Copy, const CudaQueue&);
+void run_tile_32x128(const Problem<float>&, Copy, Copy, const CudaQueue&);
 void run_tile_128x64(const Problem<Complex<float>>&, Copy, Copy, const CudaQueue&);
 void run_tile_64x64(const Problem<Complex<float>>&, Copy, Copy, const CudaQueue&);
 void run_tile_32x32(const Problem<Complex<float>>&, Copy, Copy, const CudaQueue&);

@@ -12,5 +12,11 @@ void run_tile_128x16(const Problem<float>& p, Copy a, Copy b, const CudaQueue& q
 void run_tile_16x128(const Problem<float>& p, Copy a, Copy b, const CudaQueue& queue) {
   run_tiles<Tile<16, 128, 32, 16, 32, 4, 4, 2>>(p, a, b, queue);
 }
+void run_tile_128x32(const Problem<float>& p, Copy a, Copy b, const CudaQueue& queue) {
+  run_tiles<Tile<128, 32, 16, 32, 32, 4, 4, 4>>(p, a, b, queue);
+}
+void run_tile_32x128(const Problem<float>& p, Copy a, Copy b, const CudaQueue& queue) {
+  run_tiles<Tile<32, 128, 16, 32, 32, 4, 4, 4>>(p, a, b, queue);
+}
 
 }  // namespace mblas::cuda::simt

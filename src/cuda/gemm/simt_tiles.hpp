@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "cuda/gemm/clusters.hpp"
+#include "cuda/gemm/groups.hpp"
 
 namespace mblas::cuda::simt {
 
@@ -25,15 +26,16 @@ struct TileInfo {
 /// Of float and of complex<float>, whose multiply-adds are four each, by number; figures of an
 /// H200.
 inline constexpr TileInfo kTiles[] = {
-    {128, 256, 16, 1, 103, 1.0, false},   {256, 128, 16, 1, 103, 1.0, false},
-    {128, 128, 16, 2, 96.3, 1.62, false}, {64, 128, 16, 3, 95.9, 1.3, true},
-    {64, 64, 16, 4, 82, 1.15, true},      {128, 16, 32, 2, 49, 1.45, true},
-    {16, 128, 32, 2, 49, 1.45, true},
+    {128, 256, 16, 1, 112, 1.0, false},   {256, 128, 16, 1, 106, 1.0, false},
+    {128, 128, 16, 2, 93.5, 1.62, false}, {64, 128, 16, 3, 94.5, 1.34, true},
+    {64, 64, 16, 4, 82.5, 1.12, true},    {128, 16, 32, 2, 52, 1.3, true},
+    {16, 128, 32, 2, 54.5, 1.26, true},   {128, 32, 16, 4, 75.5, 1.2, true},
+    {32, 128, 16, 4, 76.5, 1.2, true},
 };
 inline constexpr TileInfo kComplexTiles[] = {
-    {128, 64, 16, 2, 25.5, 2, true},
-    {64, 64, 16, 3, 23.5, 1.7, true},
-    {32, 32, 16, 4, 21.5, 1.05, true},
+    {128, 64, 16, 2, 26, 2, true},
+    {64, 64, 16, 3, 18.3, 1.7, true},
+    {32, 32, 16, 4, 20.3, 1.18, true},
 };
 
 /// What the choice depends on.
@@ -86,10 +88,10 @@ inline double cycles_of(const Shape& x, const Choice& c) {
   const auto block = [&](int slices) {
     const std::int64_t steps = (x.k + t.depth - 1) / t.depth;
     const double depth = double((steps + slices - 1) / slices * t.depth);
-    double copies = 0.026 * (x.turned_a * t.m + x.turned_b * t.n);
+    double copies = 0.025 * (x.turned_a * t.m + x.turned_b * t.n);
     if (x.loose_a + x.loose_b > 0 && !c.repack)
-      copies += 0.18 * (!x.turned_a * t.m + !x.turned_b * t.n);
-    return depth * (t.m * t.n / t.rate + copies) + 850 + 0.19 * t.m * t.n;
+      copies += 0.174 * (!x.turned_a * t.m + !x.turned_b * t.n);
+    return depth * (t.m * t.n / t.rate + copies) + 845 + 0.198 * t.m * t.n;
   };
 
   // Blocks of one multiprocessor: rounds that fill it, and the rest.
@@ -100,9 +102,10 @@ inline double cycles_of(const Shape& x, const Choice& c) {
   double cycles = rounds * t.blocks + (rest > 0 ? std::max(rest, t.alone) : 0);
   cycles *= block(c.slices);
   if (c.slices > 1 && c.cluster)
-    cycles = (each > 1 ? 1.18 : 1) * cycles + 2700 + 750 * c.slices;
+    cycles = (each > 1 ? 1.24 : 1) * cycles + 2650 + 737 * c.slices;
   else if (c.slices > 1)
-    cycles += 6600 + 170 * c.slices + slice_bytes(x, c) * (c.slices + 1) / c.slices / 2240;
+    cycles += 7130 + 172 * c.slices / gemm::groups_for(c.slices) +
+              slice_bytes(x, c) * (c.slices + 1) / c.slices / 2110;
   if (c.repack)
     cycles += 4500 * ((x.loose_a > 0) + (x.loose_b > 0)) + 2 * (x.loose_a + x.loose_b) / 3000;
   return cycles + double(c.whole / x.processors) * block(1);
@@ -156,8 +159,13 @@ inline Choice choose(const Shape& x, const Config* only = nullptr) {
     if (t.clusters && x.clusters)
       for (int slices = 2; slices <= 8 && slices <= steps; slices *= 2)
         consider(tile, slices, true, 0);
+    const std::int64_t whole = tiles / round * round, cut = tiles - whole;
     for (int slices = 2; slices <= 512 && slices * 4 <= steps; slices += std::max(slices / 4, 1))
-      consider(tile, slices, false, tiles / round * round);
+      consider(tile, slices, false, whole);
+    // Those that fill the multiprocessors.
+    for (int each = 1; each <= t.blocks && cut > 0; ++each)
+      if (const std::int64_t slices = each * x.processors / cut; slices > 1 && slices * 4 <= steps)
+        consider(tile, int(slices), false, whole);
   }
   return best;
 }

@@ -24,6 +24,7 @@
 
 #include "cuda/early.cuh"
 #include "cuda/gemm/gemm.cuh"
+#include "cuda/gemm/groups.cuh"
 #include "cuda/gemm/hopper/copy.cuh"
 #include "cuda/gemm/instructions.cuh"
 #include "cuda/gemm/tensor_f64_tma_plan.hpp"
@@ -561,29 +562,40 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
 #endif
 }
 
+constexpr int kAddThreads = 256;
+
 /// C = alpha (the sum of a tile's parts) + beta C, for the tiles that are in parts. A thread has an
-/// element of C.
+/// element of C, or, of many parts, a group's share of it.
 template <class Tile, bool kSwapped, class T>
-__global__ void __launch_bounds__(256) add_parts_kernel(const __grid_constant__ Problem<T> p) {
-  constexpr int kSize = Tile::kX * Tile::kY, kBlocks = kSize / 256;
+__global__ void __launch_bounds__(kAddThreads)
+    add_parts_kernel(const __grid_constant__ Problem<T> p, int groups) {
+  constexpr int kSize = Tile::kX * Tile::kY;
   constexpr int kCols = kSwapped ? Tile::kX : Tile::kY;
   constexpr int kAtOnce = 8;  // loads under way
+  static_assert(kSize % kAddThreads == 0, "a block's elements are of one tile");
+  __shared__ T shared[kAddThreads];
+  const Group group(groups);
   const Schedule& s = p.schedule;
-  const int cut = int(blockIdx.x) / kBlocks, e = int(blockIdx.x) % kBlocks * 256 + int(threadIdx.x);
+  const int blocks = kSize / group.width;  // of a tile
+  const int cut = int(blockIdx.x) / blocks;
+  const int e = int(blockIdx.x) % blocks * group.width + group.element;
   const int begin = cut * s.steps, end = begin + s.steps;
-  const int first = s.range_of(begin), last = s.range_of(end - 1);
-  if (first == last) return;
+  const int first = s.range_of(begin), count = s.range_of(end - 1) - first + 1;
+  if (count == 1) return;
   const T* const parts = p.parts + e;
-  T sum = parts[std::int64_t(2 * first + (s.begin(first) < begin)) * kSize];
-  for (int range = first + 1; range <= last; range += kAtOnce) {
-    T x[kAtOnce];
+  T sum = {};
+  for (int i = group.begin(count); i < group.end(count); i += kAtOnce) {
+    T x[kAtOnce] = {};
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i)
-      if (range + i <= last) x[i] = parts[std::int64_t(2 * (range + i)) * kSize];
+    for (int j = 0; j < kAtOnce; ++j)
+      if (i + j < group.end(count)) {
+        const bool second = i + j == 0 && s.begin(first) < begin;
+        x[j] = parts[std::int64_t(2 * (first + i + j) + second) * kSize];
+      }
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i)
-      if (range + i <= last) sum = sum + x[i];
+    for (int j = 0; j < kAtOnce; ++j) sum = sum + x[j];
   }
+  if (!group.join(shared, sum, [](T& to, T x) { to = to + x; })) return;
   const Place<Tile> place(p, s.whole + cut);
   const int row = (kSwapped ? place.y : place.x) + e / kCols;
   const int col = (kSwapped ? place.x : place.y) + e % kCols;

@@ -19,9 +19,13 @@ void launch_tiles(const Problem<T>& p, const CudaQueue& queue) {
   const int blocks = std::min(std::max(s.whole, s.ranges), units);
   launch_early(After::Anything, queue, kernel<Tile, kXAlongK, kYAlongK, kSwapped>, unsigned(blocks),
                Tile::kThreads, Tile::kShared, p);
-  if (s.ranges > s.tiles - s.whole)  // started early, all takes longer: 64x64x262144 88 us, not 80
+  if (const int cut = s.tiles - s.whole; s.ranges > cut) {
+    // Started early, all takes longer: 64x64x262144 88 us, not 80.
+    const int groups = groups_for(s.ranges / cut);
     launch(queue, add_parts_kernel<Tile, kSwapped, T>,
-           std::int64_t(s.tiles - s.whole) * (Tile::kX * Tile::kY / 256), dim3(256), p);
+           std::int64_t(cut) * (Tile::kX * Tile::kY / kAddThreads) * groups, dim3(kAddThreads), p,
+           groups);
+  }
 }
 
 }  // namespace mblas::cuda::gemm::tma64
