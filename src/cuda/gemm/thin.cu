@@ -13,7 +13,8 @@ namespace thin_file {
 
 using thin::kThreads;
 
-constexpr std::int64_t kLeastBytes = 16 << 10;  // of the long operand that a block reads
+constexpr std::int64_t kLeastBytes = 16 << 10;  // of the long operand that a block reads,
+constexpr std::int64_t kLeastDepth = 128;       // or of k, where a cluster has all of it
 
 constexpr int kMostShort = 16;  // of m and n
 
@@ -55,10 +56,13 @@ void cut(Plan& plan, const GemmArgs& args, const DeviceInfo& device) {
       std::max(std::size_t(S::kShortBytes),
                sizeof(Acc) * std::size_t(slices * thin::slice_pitch<Acc>(plan.tile, kMostShort)));
 
-  // As many parts as fill the device once, unless they would have too little to do.
+  // As many parts as fill the device once, unless they would have too little to do. What a block
+  // brings of the short operand comes element by element, so that a cluster pays for itself early.
   const std::int64_t line = std::min<std::int64_t>(plan.length, plan.tile) * int(sizeof(In));
   const std::int64_t parts =
-      std::min(slots / (plan.tiles * args.batch), args.k * line / kLeastBytes);
+      std::min(slots / (plan.tiles * args.batch),
+               std::max(args.k * line / kLeastBytes,
+                        std::min<std::int64_t>(args.k / kLeastDepth, thin::kMostCluster)));
   plan.cluster = runs_clusters(device) && parts <= 2 * thin::kMostCluster;
   plan.parts = int(std::clamp<std::int64_t>(parts, 1, plan.cluster ? thin::kMostCluster : slots));
   plan.depth = ceil_div(ceil_div(args.k, plan.parts), 32) * 32;
