@@ -412,6 +412,19 @@ std::vector<Case> thin_cases(std::string_view op, Types types) {
           }
           list.push_back(one);
         }
+      // Rows of A that pass by a B which registers may hold.
+      for (const std::int64_t k : {1, 7, 16, 17, 24, 25})
+        for (const std::int64_t n : {1, 5, 8, 16, 30}) {
+          auto one = c;
+          one.m = k == 24 && n == 5 ? 90001 : 1003, one.n = n, one.k = k;
+          one.transB = sampler.op(c.in);
+          one.alpha = sampler.pick(scalars_of(c));
+          one.beta = sampler.pick(scalars_of(c));
+          one.lda = k + sampler.below(4);
+          one.ldc = n + sampler.below(4);
+          one.offset = sampler.offset();
+          list.push_back(one);
+        }
     }
   });
   return list;

@@ -337,23 +337,52 @@ INSTANTIATE_TEST_SUITE_P(Rows, Sweep, ::testing::ValuesIn(all_rows()),
 INSTANTIATE_TEST_SUITE_P(Rows, Configurations, ::testing::ValuesIn(tunable_rows()),
                          ::testing::PrintToStringParamName());
 
-/// Does the row run a small case of its type, square or not, vector-shaped or deep, or one of a
-/// mode of its own? `lacking` becomes true where it needs instructions that this CPU has not.
+/// `c` with the ops that it has, and a product also with A as it is stored and by columns, on
+/// aligned rows.
+std::vector<cases::Case> with_ops(const cases::Case& c) {
+  std::vector<cases::Case> list = {c};
+  if (const auto* gemm = std::get_if<cases::GemmCase>(&c)) {
+    for (const Op op : {Op::NoTrans, Op::Trans}) {
+      auto plain = *gemm;
+      plain.layout = Layout::RowMajor;
+      plain.transA = op, plain.transB = Op::NoTrans;
+      list.push_back(packed(plain));
+    }
+  } else {
+    list.push_back(packed(c));
+  }
+  return list;
+}
+
+/// Does the row run a case of its type: square or not, vector-shaped or deep, tiny in a batch, one
+/// of a mode of its own, or, where it takes nothing smaller, a larger one? `lacking` becomes true
+/// where it needs instructions that this CPU has not.
 bool takes(const Row& row, bool& lacking) {
-  constexpr std::int64_t kShapes[][3] = {
-      {17, 17, 19}, {17, 18, 19}, {1, 180, 190}, {17, 18, 4100}, {300, 13, 19}};
+  struct Shape {
+    std::int64_t m, n, k, batch = 1;
+  };
+  constexpr Shape kShapes[] = {{17, 17, 19},   {17, 18, 19},   {1, 180, 190}, {17, 18, 4100},
+                               {300, 13, 19},  {12, 13, 190},  {4, 184, 7},   {3, 180, 190},
+                               {7, 5, 9, 100}, {360, 360, 360}};
   Place place(row);
-  for (const auto& [m, n, k] : kShapes) {
-    cases::Case c = resized(large_case(row.op, row.types), m, n, k);
+  for (const auto& [m, n, k, batch] : kShapes) {
+    cases::Case sized = resized(large_case(row.op, row.types), m, n, k);
+    std::visit(
+        [&](auto& descriptor) {
+          if constexpr (requires { descriptor.batch; }) descriptor.batch = batch;
+        },
+        sized);
     const Compute own = row.types.in == DType::f64 ? Compute::OzakiFP64 : Compute::BF16x6;
-    for (const Compute compute : {row.types.compute, own}) {
-      auto* gemm = std::get_if<cases::GemmCase>(&c);
-      if (compute == own && (!gemm || (row.types.in != DType::f32 && row.types.in != DType::f64)))
-        continue;
-      if (gemm) gemm->compute = compute;
-      const Result result = run_case(c, place.context, place.queue.get());
-      if (result.fate == Fate::Ran) return true;
-      lacking |= result.text.find("this CPU has no") != result.text.npos;
+    for (cases::Case& c : with_ops(sized)) {
+      for (const Compute compute : {row.types.compute, own}) {
+        auto* gemm = std::get_if<cases::GemmCase>(&c);
+        if (compute == own && (!gemm || (row.types.in != DType::f32 && row.types.in != DType::f64)))
+          continue;
+        if (gemm) gemm->compute = compute;
+        const Result result = run_case(c, place.context, place.queue.get());
+        if (result.fate == Fate::Ran) return true;
+        lacking |= result.text.find("this CPU has no") != result.text.npos;
+      }
     }
   }
   return false;
