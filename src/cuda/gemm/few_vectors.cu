@@ -38,34 +38,29 @@ struct FewProblem : parts::Problem<T> {
   std::int64_t line = 0;  ///< elements between the lines of the matrix in memory
   Strides few{};          ///< of the vectors: from one to the next, along k
   bool conjugate_few = false;
-  bool runs = false;  ///< the vectors' elements along k are neighbours, from multiples of 16 bytes
-  int chunk = 0;      ///< elements of k, a multiple of chunk_unit()
+  int chunk = 0;  ///< elements of k, a multiple of chunk_unit()
 };
 
 /// Starts to copy the vectors' chunks of [k0, k1), zeros where there is nothing: element k of
-/// vector s goes to place(s, k). kRuns: where the vectors allow it, 16 bytes along k at a time.
-template <int kCount, bool kRuns, class T, class Place>
+/// vector s goes to place(s, k).
+template <int kCount, class T, class Place>
 __device__ void copy_vectors(const FewProblem<T>& p, const parts::Work& w, const Place& place) {
   const auto* const y = static_cast<const T*>(p.Few.at(w.batch)) + w.k0 * p.few.col;
   const int depth = int(w.k1 - w.k0), lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
-  const auto copy = [&]<int kV>(int s, int k) {
-    const int bytes = s < p.count ? min(max(depth - k, 0), kV) * int(sizeof(T)) : 0;
-    cuda::copy_async<kV* int(sizeof(T))>(place(s, k),
-                                         bytes > 0 ? y + s * p.few.row + k * p.few.col : y, bytes);
+  const auto copy = [&](int s, int k) {
+    const int bytes = s < p.count ? min(max(depth - k, 0), 1) * int(sizeof(T)) : 0;
+    cuda::copy_async<int(sizeof(T))>(place(s, k), bytes > 0 ? y + s * p.few.row + k * p.few.col : y,
+                                     bytes);
   };
   constexpr int kShare = kWarps / kCount;  // warps that have the same vector, along k
-  constexpr int kV = kVector<T>;
   for (int c = 0; c < kChunks; ++c) {
     const int begin = c * p.chunk, end = begin < depth ? begin + p.chunk : begin;
     if (p.few.col != 1)
       for (int i = int(threadIdx.x); i < kCount * (end - begin); i += kThreads)
-        copy.template operator()<1>(i % kCount, begin + i / kCount);
-    else if (kRuns && p.runs)
-      for (int k = begin + (warp / kCount * 32 + lane) * kV; k < end; k += kShare * 32 * kV)
-        copy.template operator()<kV>(warp % kCount, k);
+        copy(i % kCount, begin + i / kCount);
     else
       for (int k = begin + warp / kCount * 32 + lane; k < end; k += kShare * 32)
-        copy.template operator()<1>(warp % kCount, k);
+        copy(warp % kCount, k);
     commit_copies();
   }
 }
@@ -126,8 +121,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   const parts::Work w = parts::work_of(p);
   const int thread = int(threadIdx.x), lane = thread % 32, warp = thread / 32;
   const int pitch = kChunks * p.chunk, depth = int(w.k1 - w.k0);
-  copy_vectors<kCount, false>(p, w,
-                              [&](int s, int k) { return shared_address(shared + s * pitch + k); });
+  copy_vectors<kCount>(p, w, [&](int s, int k) { return shared_address(shared + s * pitch + k); });
 
   // Rows beyond the matrix are read inside of it; their sums go nowhere.
   const std::int64_t first = (w.block * kWarps + warp) * kRows;
@@ -198,8 +192,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   const parts::Work w = parts::work_of(p);
   const int thread = int(threadIdx.x), lane = thread % 32, warp = thread / 32;
   const int depth = int(w.k1 - w.k0);
-  copy_vectors<kCount, false>(
-      p, w, [&](int s, int k) { return shared_address(shared + k * kCount + s); });
+  copy_vectors<kCount>(p, w, [&](int s, int k) { return shared_address(shared + k * kCount + s); });
 
   const std::int64_t first = w.block * kWidth, column = first + lane * kV;
   // Columns beyond the matrix are read inside of it; their sums go nowhere.
@@ -327,7 +320,6 @@ void run_as(const GemmArgs& args, const Cut& cut, const CudaQueue& queue) {
   // A conjugate of the matrix is one of the vectors and of the sums.
   p.conjugate_sum = b ? p.conjugate_b : p.conjugate_a;
   p.conjugate_few = p.conjugate_a != p.conjugate_b;
-  p.runs = p.few.col == 1 && access_bits(b ? args.A : args.B, args.batch, sizeof(T)) % 16 == 0;
   p.blocks = cut.blocks;
   p.depth = cut.depth;
   p.parts = cut.parts;
