@@ -79,14 +79,6 @@ __device__ inline void wait_chunk(int c) {
   __syncthreads();
 }
 
-template <class T>
-__device__ T from_lane(T x, int mask) {
-  if constexpr (is_complex_v<T>)
-    return {__shfl_xor_sync(~0u, x.re, mask), __shfl_xor_sync(~0u, x.im, mask)};
-  else
-    return __shfl_xor_sync(~0u, x, mask);
-}
-
 /// Adds up kSums numbers over the lanes; sum number lane / (32 / kSums) is left in x[0].
 template <int kSums, class T>
 __device__ void add_lanes(T (&x)[kSums], int lane) {
@@ -99,11 +91,11 @@ __device__ void add_lanes(T (&x)[kSums], int lane) {
     for (int i = 0; i < kSums / 2; ++i)
       if (i < half) {
         const T kept = upper ? x[i + half] : x[i], sent = upper ? x[i] : x[i + half];
-        x[i] = kept + from_lane(sent, mask);
+        x[i] = kept + parts::from_lane(sent, mask);
       }
   }
 #pragma unroll
-  for (int mask = 32 / kSums / 2; mask > 0; mask /= 2) x[0] = x[0] + from_lane(x[0], mask);
+  for (int mask = 32 / kSums / 2; mask > 0; mask /= 2) x[0] = x[0] + parts::from_lane(x[0], mask);
 }
 
 /// Memory runs along k.

@@ -36,14 +36,6 @@ struct GemvProblem : parts::Problem<T> {
 template <class T, int kV>
 constexpr int kLoads = kV == 1 && sizeof(T) == 4 ? 16 : 8;
 
-template <class T>
-__device__ T from_lane(T x, int mask) {
-  if constexpr (is_complex_v<T>)
-    return {__shfl_xor_sync(~0u, x.re, mask), __shfl_xor_sync(~0u, x.im, mask)};
-  else
-    return __shfl_xor_sync(~0u, x, mask);
-}
-
 /// Memory runs along the vector.
 template <class T, int kV>
 __global__ void __launch_bounds__(kThreads, kBlocks)
@@ -103,7 +95,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll
   for (int e = 1; e < kV; ++e) sum = sum + sums[e];
 #pragma unroll
-  for (int mask = 16; mask > 0; mask /= 2) sum = sum + from_lane(sum, mask);
+  for (int mask = 16; mask > 0; mask /= 2) sum = sum + parts::from_lane(sum, mask);
   if (lane == 0) shares[warp] = sum;
   __syncthreads();
   if (thread >= rows || first + thread >= p.length) return;
@@ -161,7 +153,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   // Sums of lanes and warps that have the same columns.
   for (int mask = 16; mask >= p.share; mask /= 2)
 #pragma unroll
-    for (int e = 0; e < kV; ++e) sums[e] = sums[e] + from_lane(sums[e], mask);
+    for (int e = 0; e < kV; ++e) sums[e] = sums[e] + parts::from_lane(sums[e], mask);
   if (lane < p.share)
 #pragma unroll
     for (int e = 0; e < kV; ++e) found[warp * width + across * kV + e] = sums[e];

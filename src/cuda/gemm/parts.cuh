@@ -46,6 +46,15 @@ __device__ Work work_of(const Problem<Acc>& p) {
   return w;
 }
 
+/// What lane `lane ^ mask` has.
+template <class T>
+__device__ T from_lane(T x, int mask) {
+  if constexpr (is_complex_v<T>)
+    return {__shfl_xor_sync(~0u, x.re, mask), __shfl_xor_sync(~0u, x.im, mask)};
+  else
+    return __shfl_xor_sync(~0u, x, mask);
+}
+
 /// Stores element (l, s) of C.
 template <class Out, class Acc>
 __device__ void put(const Problem<Acc>& p, std::int64_t batch, std::int64_t l, int s, Acc sum) {
