@@ -1,6 +1,8 @@
 // Clusters of blocks: how many a device holds at once, and what they are for.
 #pragma once
 
+#include <cmath>
+
 namespace mblas::cuda::gemm {
 
 /// Clusters of `blocks` blocks with a multiprocessor for each block: none leaves its part of the
@@ -13,6 +15,11 @@ constexpr double clusters_at_once(int blocks, int processors) {
                    : blocks <= 6 ? 17
                                  : 15;
   return most * processors / 132.0;
+}
+
+/// How many blocks a multiprocessor has at most, of `count` clusters of `blocks` blocks.
+inline double blocks_each(double count, int blocks, int processors) {
+  return std::ceil(count / clusters_at_once(blocks, processors));
 }
 
 /// Whether tiles of rows×cols on Hopper's tensor cores have kernels whose clusters join slices of

@@ -7,23 +7,26 @@
 #include <limits>
 
 #include "cuda/gemm/allow_shared.cuh"
+#include "cuda/gemm/clusters.hpp"
 #include "cuda/gemm/simt.cuh"
 
 namespace mblas::cuda::simt {
 
 template <auto kKernel, class Shape, class T>
 void launch_kernel(Problem<T> p, const CudaQueue& queue) {
-  constexpr int kBytes = shared_bytes<Shape, T>();
+  const DeviceInfo& device = queue.device();
   static std::atomic<std::uint64_t> allowed = 0;
-  const DeviceGuard guard(queue.device().ordinal);
-  allow_shared(kKernel, kBytes, queue.device().ordinal, allowed);
+  const DeviceGuard guard(device.ordinal);
+  allow_shared(kKernel, int(device.shared_memory), device.ordinal, allowed);
 
-  LaunchAttributes attributes(starts_early(After::Anything, queue),
-                              p.cluster ? unsigned(p.slices) : 1);
+  const int cluster = p.cluster ? p.slices : 1;
+  LaunchAttributes attributes(starts_early(After::Anything, queue), unsigned(cluster));
   const std::span<cudaLaunchAttribute> list = attributes;
   cudaLaunchConfig_t config = {};
   config.blockDim = Shape::kThreads;
-  config.dynamicSmemBytes = kBytes;
+  const double each =
+      gemm::blocks_each(double(p.blocks()) / cluster, cluster, std::max(device.compute_units, 1));
+  config.dynamicSmemBytes = shared_bytes_for(std::int64_t(each), shared_bytes<Shape, T>(), device);
   config.stream = queue.stream();
   config.attrs = list.data();
   config.numAttrs = unsigned(list.size());
