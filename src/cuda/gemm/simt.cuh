@@ -217,6 +217,44 @@ __device__ T from_real(float x) {
     return x;
 }
 
+template <class T>
+__device__ T shuffle(T x, int lane) {
+  if constexpr (is_complex_v<T>)
+    return {__shfl_sync(~0u, x.re, lane), __shfl_sync(~0u, x.im, lane)};
+  else
+    return __shfl_sync(~0u, x, lane);
+}
+
+/// `x` with element e the one that was at e + by.
+template <class T>
+__device__ void rotate(Vector<T>& x, int by) {
+  constexpr int kVec = kVector<T>;
+#pragma unroll
+  for (int step = 1; step < kVec; step *= 2) {
+    const Vector<T> old = x;
+#pragma unroll
+    for (int e = 0; e < kVec; ++e) x.e[e] = by & step ? old.e[(e + step) % kVec] : old.e[e];
+  }
+}
+
+/// Of the warp's vectors, which follow each other lane by lane, lane l gets elements l, 32 + l, ….
+/// In each of kVector rounds a lane gives one of its own away.
+template <class T>
+__device__ void deal(Vector<T>& x) {
+  constexpr int kVec = kVector<T>, kHolders = 32 / kVec;  // that hold elements of one round
+  const int lane = int(threadIdx.x) % 32;
+  rotate(x, lane / kHolders);
+#pragma unroll
+  for (int t = 0; t < kVec; ++t)
+    x.e[t] = shuffle(x.e[t], (lane + kVec - t) % kVec * kHolders + lane / kVec);
+  // Round t has brought element (lane - t) % kVec of this lane's.
+  Vector<T> back;
+#pragma unroll
+  for (int t = 0; t < kVec; ++t) back.e[(kVec - t) % kVec] = x.e[t];
+  rotate(back, -lane);
+  x = back;
+}
+
 /// Where a tile's results go: its place in C, or a slice's sums.
 template <class T>
 struct Target {
@@ -244,11 +282,13 @@ struct Target {
       return;
     }
 #pragma unroll
-    for (int e = 0; e < kVector<T>; ++e)
-      if (j + e < cols) {
-        const T product = alpha * sum.e[e];
-        c[e] = read ? multiply_add(beta, c[e], product) : product;
-      }
+    for (int e = 0; e < kVector<T>; ++e) store(i, j + e, sum.e[e]);
+  }
+  __device__ void store(int i, int j, T sum) const {
+    if (i >= rows || j >= cols) return;
+    T* const c = data + i * ld + j;
+    const T product = alpha * sum;
+    *c = read ? multiply_add(beta, *c, product) : product;
   }
 };
 
@@ -288,6 +328,7 @@ template <class S, class T>
 struct Share {
   static constexpr int kVec = kVector<T>, kAcross = S::kMicroN / kVec;
   static constexpr int kVectors = S::kMicroM * kAcross;
+  static constexpr int kWidth = S::kLanesN * kVec;  // of a row's elements in the warp's vectors
 
   int row, col;  // of the first
 
@@ -300,7 +341,21 @@ struct Share {
     const int r = v / kAcross;
     return row + r / kVec * S::kLanesM * kVec + r % kVec;
   }
-  __device__ int col_of(int v) const { return col + v % kAcross * S::kLanesN * kVec; }
+  __device__ int col_of(int v) const { return col + v % kAcross * kWidth; }
+
+  /// Stores vector `v`. Where rows of C start anywhere, lanes next to each other store neighbours:
+  /// four elements of each lane, one by one, are four times as many accesses of the same sectors.
+  __device__ void store(const Target<T>& to, int v, Vector<T> sum) const {
+    if (to.vectors) return to.store(row_of(v), col_of(v), sum);
+    deal(sum);
+    const int lane = int(threadIdx.x) % 32;
+#pragma unroll
+    for (int e = 0; e < kVec; ++e) {
+      const int down = (32 * e + lane) / kWidth - lane / S::kLanesN;
+      const int across = (32 * e + lane) % kWidth - lane % S::kLanesN * kVec;
+      to.store(row_of(v) + down * kVec, col_of(v) + across, sum.e[e]);
+    }
+  }
 };
 
 template <class T>
@@ -490,7 +545,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
         for (int s = 1; s < p.slices; ++s) {
           add(total, load_shared_of<Vector<T>>(at, unsigned(s)));
         }
-        target.store(share.row_of(v), share.col_of(v), total);
+        share.store(target, v, total);
       }
       sync_cluster();
       return;
@@ -510,7 +565,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
               false,
               true};
 #pragma unroll
-  for (int v = 0; v < kVectors; ++v) target.store(share.row_of(v), share.col_of(v), sums_of(v));
+  for (int v = 0; v < kVectors; ++v) share.store(target, v, sums_of(v));
 }
 
 /// C = alpha (the sum of slices) + beta C for the tiles that were cut: a thread computes a vector,
