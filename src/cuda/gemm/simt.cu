@@ -76,6 +76,7 @@ simt::Shape shape_of(const GemmArgs& args, const DeviceInfo& device) {
           turned_b,
           loose(args.A, turned_a, repacked_a(args)),
           loose(args.B, turned_b, repacked_b(args)),
+          access_bits(args.C, args.batch, size_of(args.out)) % 16 != 0,
           std::max(device.compute_units, 1),
           runs_clusters(device),
           kMostWorkspace,
@@ -136,7 +137,7 @@ void run_choice(const simt::Shape& shape, const simt::Choice& c, simt::Problem<T
   p.whole = c.whole;
   p.slices = c.slices;
   p.cluster = c.cluster;
-  p.vectors_c = access_bits(args.C, args.batch, size) % 16 == 0;
+  p.vectors_c = !shape.loose_c;
   const int depth = TilesOf<T>::kInfos[tile].depth;
   p.slice_depth = ceil_div(ceil_div(args.k, depth), c.slices) * depth;
   simt::Copy copy_a = copy_of(args.A, args.batch, p.a.row, size);

@@ -18,7 +18,7 @@ namespace mblas::cuda::simt {
 struct TileInfo {
   int m, n, depth;  ///< of the tile; of a step along k
   int blocks;       ///< that share a multiprocessor
-  double rate;      ///< multiply-adds a cycle of a multiprocessor that is full of blocks
+  double rate;      ///< multiply-adds of a multiprocessor full of blocks in a cycle of cycles_of()
   double alone;     ///< how many blocks' share of time a block takes that has it for itself
   bool clusters;    ///< slices can be added up inside a cluster
 };
@@ -26,16 +26,16 @@ struct TileInfo {
 /// Of float and of complex<float>, whose multiply-adds are four each, by number; figures of an
 /// H200.
 inline constexpr TileInfo kTiles[] = {
-    {128, 256, 16, 1, 112, 1.0, false},   {256, 128, 16, 1, 106, 1.0, false},
-    {128, 128, 16, 2, 93.5, 1.62, false}, {64, 128, 16, 3, 94.5, 1.34, true},
-    {64, 64, 16, 4, 82.5, 1.12, true},    {128, 16, 32, 2, 52, 1.3, true},
-    {16, 128, 32, 2, 54.5, 1.26, true},   {128, 32, 16, 4, 75.5, 1.2, true},
-    {32, 128, 16, 4, 76.5, 1.2, true},
+    {128, 256, 16, 1, 126, 1.0, false},  {256, 128, 16, 1, 126.5, 1.0, false},
+    {128, 128, 16, 2, 118, 1.87, false}, {64, 128, 16, 3, 115, 1.09, true},
+    {64, 64, 16, 4, 102.5, 1.05, true},  {128, 16, 32, 2, 69, 1.03, true},
+    {16, 128, 32, 2, 69, 1.03, true},    {128, 32, 16, 4, 95, 1.06, true},
+    {32, 128, 16, 4, 99.5, 1.07, true},
 };
 inline constexpr TileInfo kComplexTiles[] = {
-    {128, 64, 16, 2, 26, 2, true},
-    {64, 64, 16, 3, 18.3, 1.7, true},
-    {32, 32, 16, 4, 20.3, 1.18, true},
+    {128, 64, 16, 2, 22, 1.9, true},
+    {64, 64, 16, 3, 24.2, 1.61, true},
+    {32, 32, 16, 4, 24.3, 1.3, true},
 };
 
 /// What the choice depends on.
@@ -46,13 +46,14 @@ struct Shape {
   /// Bytes of an operand that is contiguous along the tile, but not at multiples of 16 bytes; 0: it
   /// is not so.
   double loose_a, loose_b;
+  bool loose_c;  ///< rows of C do not start at multiples of 16 bytes
   int processors;
   bool clusters;                 ///< the device has them
   std::int64_t workspace_bytes;  ///< that slices may take
   int element_bytes;
 
   auto key() const {
-    return std::tuple(tiles.data(), m, n, k, batch, turned_a, turned_b, loose_a, loose_b,
+    return std::tuple(tiles.data(), m, n, k, batch, turned_a, turned_b, loose_a, loose_b, loose_c,
                       processors, clusters, workspace_bytes, element_bytes);
   }
 };
@@ -77,37 +78,47 @@ inline double slice_bytes(const Shape& x, const Choice& c) {
   return double(tiles_of(x, t) - c.whole) * c.slices * t.m * t.n * x.element_bytes;
 }
 
-/// Blocks that a multiprocessor has at most, of `count` clusters.
-inline double blocks_each(double count, int blocks, int processors) {
-  if (count <= gemm::clusters_at_once(blocks, processors)) return 1;
-  return std::max(std::ceil(count * blocks / processors), 2.0);
-}
-
+/// Cycles of 1.7 GHz, though the clock may be higher: fitted to the times of 66 products of all ops
+/// on an H200, each with those of the configurations that took at most 2.2 times as long as its
+/// fastest.
 inline double cycles_of(const Shape& x, const Choice& c) {
+  constexpr double kStart = 3800;                     // of a launch
+  constexpr double kRound = 2100;                     // of its first copies and last stores
+  constexpr double kRoundElement = 0.16;              // likewise, for each of the tile
+  constexpr double kElement = 0.14, kScalar = 0.084;  // of C; more where its rows start anywhere
+  constexpr double kTurned = 0.058, kLoose = 0.25;    // an element that is copied by itself
+  constexpr double kBytes = 2500;                     // of A, B and C a cycle, from memory
+  constexpr double kCluster = 1250, kClusterSlice = 107;
+  constexpr double kSecondKernel = 4000, kSlice = 260, kSliceBytes = 3800;
+  constexpr double kCopyKernel = 2600, kCopyBytes = 820;
+
   const TileInfo& t = x.tiles[std::size_t(c.tile)];
+  const double loose_bytes = x.loose_a + x.loose_b;
   const auto block = [&](int slices) {
     const std::int64_t steps = (x.k + t.depth - 1) / t.depth;
     const double depth = double((steps + slices - 1) / slices * t.depth);
-    double copies = 0.025 * (x.turned_a * t.m + x.turned_b * t.n);
-    if (x.loose_a + x.loose_b > 0 && !c.repack)
-      copies += 0.174 * (!x.turned_a * t.m + !x.turned_b * t.n);
-    return depth * (t.m * t.n / t.rate + copies) + 845 + 0.198 * t.m * t.n;
+    double copies = kTurned * (x.turned_a * t.m + x.turned_b * t.n);
+    if (loose_bytes > 0 && !c.repack) copies += kLoose * (!x.turned_a * t.m + !x.turned_b * t.n);
+    return depth * (t.m * t.n / t.rate + copies) + (kElement + kScalar * x.loose_c) * t.m * t.n;
   };
 
   // Blocks of one multiprocessor: rounds that fill it, and the rest.
   const double cut = double(tiles_of(x, t) - c.whole);
-  const double each = c.cluster ? blocks_each(cut, c.slices, x.processors)
-                                : std::ceil(cut * c.slices / x.processors);
+  const double each = c.cluster ? gemm::blocks_each(cut, c.slices, x.processors)
+                                : gemm::blocks_each(cut * c.slices, 1, x.processors);
   const double rounds = std::floor(each / t.blocks), rest = each - rounds * t.blocks;
-  double cycles = rounds * t.blocks + (rest > 0 ? std::max(rest, t.alone) : 0);
-  cycles *= block(c.slices);
+  double cycles = (rounds * t.blocks + (rest > 0 ? std::max(rest, t.alone) : 0)) * block(c.slices);
+  cycles += std::ceil(each / t.blocks) * (kRound + kRoundElement * t.m * t.n);
+  const double bytes = double(x.element_bytes) * double(x.batch) *
+                       (double(x.m + x.n) * double(x.k) + double(x.m) * double(x.n));
+  cycles = kStart + std::max(cycles, bytes / kBytes);
   if (c.slices > 1 && c.cluster)
-    cycles = (each > 1 ? 1.24 : 1) * cycles + 2650 + 737 * c.slices;
+    cycles += kCluster + kClusterSlice * c.slices;
   else if (c.slices > 1)
-    cycles += 7130 + 172 * c.slices / gemm::groups_for(c.slices) +
-              slice_bytes(x, c) * (c.slices + 1) / c.slices / 2110;
+    cycles += kSecondKernel + kSlice * c.slices / gemm::groups_for(c.slices) +
+              slice_bytes(x, c) * (c.slices + 1) / c.slices / kSliceBytes;
   if (c.repack)
-    cycles += 4500 * ((x.loose_a > 0) + (x.loose_b > 0)) + 2 * (x.loose_a + x.loose_b) / 3000;
+    cycles += kCopyKernel * ((x.loose_a > 0) + (x.loose_b > 0)) + 2 * loose_bytes / kCopyBytes;
   return cycles + double(c.whole / x.processors) * block(1);
 }
 
