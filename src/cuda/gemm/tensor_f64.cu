@@ -5,41 +5,36 @@
 // and 1.09. Where they leave multiprocessors idle, tiles are smaller (256³ 1.5, 512³ 0.85; complex
 // 0.8, 0.91), and k is cut into parts that a second kernel adds up in their order: the same bits
 // every time.
-#include <cmath>
 #include <string>
 #include <tuple>
 
 #include "core/config_list.hpp"
 #include "cuda/gemm/tensor_f64.cuh"
 #include "cuda/gemm/tensor_f64.hpp"
+#include "cuda/gemm/tensor_f64_plan.hpp"
 #include "cuda/kernels.hpp"
 #include "cuda/memo.hpp"
 
 namespace mblas::cuda::gemm {
 namespace tensor_f64_file {
 
-/// A tile, and which share of a multiprocessor's multiply-adds it reaches when all its blocks are
-/// busy and when a block is by itself: fitted to measurements on an H200.
-template <class Tile_, int kFullPercent, int kAlonePercent>
-struct Candidate {
-  using Tile = Tile_;
-  static constexpr double kFull = kFullPercent / 100.0, kAlone = kAlonePercent / 100.0;
-};
+using mma64::Plan;
+using mma64::Shape;
 
+/// Those that the model knows by their numbers.
 template <class T>
 struct TilesOf {
   using Complex128 = Complex<double>;
-  using type = std::conditional_t<
-      is_complex_v<T>,
-      std::tuple<Candidate<TensorTile<Complex128, 64, 64, 8, 32, 32, 3, 2>, 99, 77>,
-                 Candidate<TensorTile<Complex128, 32, 32, 16, 16, 16, 3, 2, 2>, 93, 85>>,
-      std::tuple<Candidate<TensorTile<double, 128, 64, 16, 64, 32, 3, 2>, 98, 82>,
-                 Candidate<TensorTile<double, 64, 64, 16, 32, 32, 3, 3>, 92, 78>,
-                 Candidate<TensorTile<double, 64, 32, 32, 32, 32, 3, 2, 2>, 78, 72>,
-                 Candidate<TensorTile<double, 32, 32, 32, 32, 16, 3, 3, 2>, 54, 57>>>;
+  using type = std::conditional_t<is_complex_v<T>,
+                                  std::tuple<TensorTile<Complex128, 64, 64, 8, 32, 32, 3, 2>,
+                                             TensorTile<Complex128, 32, 32, 16, 16, 16, 3, 2, 2>>,
+                                  std::tuple<TensorTile<double, 128, 64, 16, 64, 32, 3, 2>,
+                                             TensorTile<double, 64, 64, 16, 32, 32, 3, 3>,
+                                             TensorTile<double, 64, 32, 32, 32, 32, 3, 2, 2>,
+                                             TensorTile<double, 32, 32, 32, 32, 16, 3, 3, 2>>>;
 };
 
-/// f<Candidate>(number) for each tile.
+/// f<Tile>(number) for each tile.
 template <class T, class F>
 constexpr void for_each_tile(F&& f) {
   using Tiles = typename TilesOf<T>::type;
@@ -49,51 +44,29 @@ constexpr void for_each_tile(F&& f) {
   (std::make_index_sequence<std::tuple_size_v<Tiles>>());
 }
 
-/// The other terms of the model, in clocks of a multiprocessor.
-struct Cost {
-  static constexpr double kMultiplyAdds = 128;  // a clock
-  static constexpr double kTile = 2500;         // beginning and end of a tile
-  static constexpr double kParts = 12;          // bytes of parts a clock
-  static constexpr double kSecondKernel = 5000;
-};
-constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
-constexpr std::int64_t kLeastDepth = 64;
-constexpr double kMostPartsBytes = 256 << 20;
-
-struct Plan {
-  int tile = 0;
-  int splits = 1;
-  std::int64_t depth = 0;
-  double clocks = 0;
-};
-
-/// Bytes of one part of every result.
-double part_bytes(const GemmArgs& args) {
-  return double(size_of(args.out)) * double(args.m) * double(args.n) * double(args.batch);
+template <class T>
+constexpr bool are_tiles_of(std::span<const mma64::TileInfo> infos) {
+  bool same = std::tuple_size_v<typename TilesOf<T>::type> == infos.size();
+  for_each_tile<T>([&]<class Tile>(int i) {
+    const mma64::TileInfo& t = infos[std::size_t(i)];
+    same = same && Tile::kRows == t.rows && Tile::kCols == t.cols && Tile::kDepth == t.depth &&
+           Tile::kBlocks == t.blocks;
+  });
+  return same;
 }
+static_assert(are_tiles_of<double>(mma64::kTiles) &&
+              are_tiles_of<Complex<double>>(mma64::kComplexTiles));
 
-template <class Candidate>
-Plan plan_for(const GemmArgs& args, int units, int tile, int splits) {
-  using Tile = typename Candidate::Tile;
-  constexpr int kProducts = is_complex_v<typename Tile::Element> ? 4 : 1;
-  Plan plan;
-  plan.tile = tile;
-  plan.depth = ceil_div(ceil_div(args.k, splits), Tile::kDepth) * Tile::kDepth;
-  plan.splits = args.k == 0 ? 1 : int(ceil_div(args.k, plan.depth));
-  const double blocks = double(ceil_div(args.m, Tile::kRows) * ceil_div(args.n, Tile::kCols)) *
-                        double(args.batch) * plan.splits;
-  const double block =
-      double(Tile::kRows) * Tile::kCols * kProducts * double(plan.depth) / Cost::kMultiplyAdds;
-  const double full = std::floor(blocks / (units * Tile::kBlocks));
-  const double rest = std::ceil((blocks - full * units * Tile::kBlocks) / units);
-  plan.clocks = full * (Tile::kBlocks * block / Candidate::kFull + Cost::kTile);
-  if (rest > 0)
-    plan.clocks +=
-        std::max(block / Candidate::kAlone, rest * block / Candidate::kFull) + Cost::kTile;
-  if (plan.splits > 1)
-    plan.clocks +=
-        2 * part_bytes(args) * plan.splits / (Cost::kParts * units) + Cost::kSecondKernel;
-  return plan;
+Shape shape_of(const GemmArgs& args, const DeviceInfo& device) {
+  const bool real = args.in == DType::f64;
+  return {real ? std::span<const mma64::TileInfo>(mma64::kTiles) : mma64::kComplexTiles,
+          args.m,
+          args.n,
+          args.k,
+          args.batch,
+          real ? 1 : 4,
+          std::max(device.compute_units, 1),
+          size_of(args.in)};
 }
 
 /// A configuration: the size of a tile and the number of parts.
@@ -104,65 +77,32 @@ struct Config {
 const ConfigList<Config>& configs() {
   static const auto list = [] {
     ConfigList<Config> all;
-    for_each_tile<double>([&]<class Candidate>(int) {
-      using Tile = typename Candidate::Tile;
-      for (const int splits : kSplits)
-        all.add({Tile::kRows, Tile::kCols, splits},
-                std::to_string(Tile::kRows) + "x" + std::to_string(Tile::kCols) +
+    for (const mma64::TileInfo& t : mma64::kTiles)
+      for (const int splits : mma64::kSplits)
+        all.add({t.rows, t.cols, splits},
+                std::to_string(t.rows) + "x" + std::to_string(t.cols) +
                     (splits > 1 ? "_parts" + std::to_string(splits) : ""));
-    });
     return all;
   }();
   return list;
 }
 
-/// Is k long enough for so many parts, and are there not too many bytes of them?
-bool allows_parts(const GemmArgs& args, int splits) {
-  return splits == 1 ||
-         (args.k / splits >= kLeastDepth && part_bytes(args) * splits <= kMostPartsBytes);
-}
-
-/// That of the configuration, without clocks where the type has no such tile.
-template <class T>
-Plan plan_of(const GemmArgs& args, int units, const Config& config) {
-  Plan plan;
-  for_each_tile<T>([&]<class Candidate>(int tile) {
-    if (Candidate::Tile::kRows == config.rows && Candidate::Tile::kCols == config.cols)
-      plan = plan_for<Candidate>(args, units, tile, config.splits);
-  });
-  return plan;
-}
-
-/// The configuration's, else the fastest by the model above; the same for the same call on the same
+/// The configuration's, else the fastest by the model; the same for the same call on the same
 /// device.
-template <class T>
 Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
-  const int units = std::max(device.compute_units, 1);
-  if (args.config >= 0) return plan_of<T>(args, units, configs()[args.config]);
-  Plan best;
-  for_each_tile<T>([&]<class Candidate>(int tile) {
-    using Tile = typename Candidate::Tile;
-    const double tiles = double(ceil_div(args.m, Tile::kRows)) *
-                         double(ceil_div(args.n, Tile::kCols)) * double(args.batch);
-    for (const int splits : kSplits) {
-      // Not into more parts than fill the device once.
-      if (!allows_parts(args, splits) ||
-          (splits > 1 && tiles * splits > double(units * Tile::kBlocks)))
-        break;
-      const Plan plan = plan_for<Candidate>(args, units, tile, splits);
-      if (best.clocks == 0 || plan.clocks < best.clocks) best = plan;
+  const Shape shape = shape_of(args, device);
+  if (args.config >= 0) {
+    const Config& config = configs()[args.config];
+    for (int tile = 0; tile < int(shape.tiles.size()); ++tile) {
+      const mma64::TileInfo& t = shape.tiles[std::size_t(tile)];
+      if (t.rows == config.rows && t.cols == config.cols)
+        return mma64::plan_of(shape, tile, config.splits);
     }
-  });
-  return best;
-}
-
-Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
-  std::tuple key(args.in, args.m, args.n, args.k, args.batch, args.config, device.compute_units);
+    return {};
+  }
+  std::tuple key(args.in, args.m, args.n, args.k, args.batch, device.compute_units);
   thread_local Memo<decltype(key), Plan> memo;
-  return memo(key, [&] {
-    return args.in == DType::f64 ? plan_of<double>(args, device)
-                                 : plan_of<Complex<double>>(args, device);
-  });
+  return memo(key, [&] { return mma64::choose(shape); });
 }
 
 std::size_t parts_bytes(const GemmArgs& args, const Plan& plan) {
@@ -174,8 +114,8 @@ std::size_t parts_bytes(const GemmArgs& args, const Plan& plan) {
 
 constexpr std::size_t most_shared() {
   std::size_t most = 0;
-  const auto consider = [&]<class Candidate>(int) {
-    most = std::max(most, Candidate::Tile::template kShared<true, true>);
+  const auto consider = [&]<class Tile>(int) {
+    most = std::max(most, Tile::template kShared<true, true>);
   };
   for_each_tile<double>(consider);
   for_each_tile<Complex<double>>(consider);
@@ -186,8 +126,8 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (args.in != DType::f64 && args.in != DType::cf64) return "for f64 and cf64";
   if (device.capability < 80) return "needs fp64 tensor cores: compute capability 8.0";
   if (args.config >= 0) {
-    if (plan_of(args, device).clocks == 0) return "has no such tile for the type";
-    if (!allows_parts(args, configs()[args.config].splits))
+    if (plan_of(args, device).tile < 0) return "has no such tile for the type";
+    if (!mma64::allows_parts(shape_of(args, device), configs()[args.config].splits))
       return "k is too short or C too large for the configuration's parts";
   }
   if (device.shared_memory < most_shared()) return "needs more shared memory";
@@ -250,8 +190,8 @@ void run_as(const GemmArgs& args, const CudaQueue& queue, std::byte* parts,
                               plan.splits,
                               reinterpret_cast<T*>(parts),
                               where};
-  for_each_tile<T>([&]<class Candidate>(int tile) {
-    if (tile == plan.tile) run_tiles<typename Candidate::Tile>(p, args, queue);
+  for_each_tile<T>([&]<class Tile>(int tile) {
+    if (tile == plan.tile) run_tiles<Tile>(p, args, queue);
   });
   if (plan.splits > 1)
     launch_early(After::Kernel, queue, add_parts_kernel<T>,
@@ -269,6 +209,10 @@ void run(const GemmArgs& args, Queue& base) {
 }
 
 }  // namespace tensor_f64_file
+
+double tensor_f64_cycles(const GemmArgs& args, const DeviceInfo& device) {
+  return tensor_f64_file::plan_of(args, device).cycles;
+}
 
 std::size_t tensor_f64_where_bytes(const GemmArgs& args, const DeviceInfo& device) {
   using namespace tensor_f64_file;

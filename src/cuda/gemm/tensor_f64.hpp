@@ -1,9 +1,13 @@
-// tensor_f64 as the one that does what another kernel finds, on the device, that it must not.
+// tensor_f64 as the one to which other kernels leave what they take longer for, and as the one that
+// does what another kernel finds, on the device, that it must not.
 #pragma once
 
 #include "cuda/gemm/gemm.cuh"
 
 namespace mblas::cuda::gemm {
+
+/// Its own estimate of its time, in cycles of 1.98 GHz; `args` has no configuration.
+double tensor_f64_cycles(const GemmArgs& args, const DeviceInfo& device);
 
 /// Bytes of workspace of run_tensor_f64_where(); `args` is one product of doubles.
 std::size_t tensor_f64_where_bytes(const GemmArgs& args, const DeviceInfo& device);

@@ -1,10 +1,12 @@
 // gemm of doubles, real or complex, on Hopper: the operands as the copy engine takes them, and the
-// choice of tiles. Operands whose rows do not start at multiples of 16 bytes and small products are
-// left to tensor_f64.
+// choice of tiles. Left to tensor_f64 are operands whose rows do not start at multiples of 16
+// bytes, small products, and of doubles those for which its tiles and parts of k are estimated to
+// be faster.
 #include <string>
 
 #include "core/config_list.hpp"
 #include "cuda/gemm/hopper/tensor_map.hpp"
+#include "cuda/gemm/tensor_f64.hpp"
 #include "cuda/gemm/tensor_f64_tma_plan.hpp"
 #include "cuda/gemm/tensor_f64_tma_run.cuh"
 #include "cuda/kernels.hpp"
@@ -64,12 +66,16 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
     return "for distances of less than 2^40 bytes";
   if ((access_bits(args.A, args.batch, size) | access_bits(args.B, args.batch, size)) % 16 != 0)
     return "for rows at multiples of 16 bytes";
-  if (plan_of(args, device).tile < 0)
+  const tma64::Plan plan = plan_of(args, device);
+  if (plan.tile < 0)
     return args.config < 0 ? "for fewer tiles" : "the configuration's tiles are not for this call";
   // Below these the smaller tiles of tensor_f64, and their shorter way to the first product, win.
   const double least = args.in == DType::f64 ? 200.0 * 200 * 200 : 640.0 * 640 * 640;
   if (args.config < 0 && double(args.m) * double(args.n) * double(args.k) < least)
     return "for larger products";
+  if (args.config < 0 && args.in == DType::f64 &&
+      tma64::is_left_to(tensor_f64_cycles(args, device), plan))
+    return "estimated to be slower than tensor_f64";
   return declines_emulation(args, device);
 }
 

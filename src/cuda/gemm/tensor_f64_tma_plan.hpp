@@ -12,17 +12,19 @@ namespace mblas::cuda::gemm::tma64 {
 
 struct TileInfo {
   int x, y, depth;  ///< of the tile's sides; of a step along k
+  int stages;       ///< steps whose boxes are under way or in use
   double rate;      ///< share of the tensor cores' multiply-adds
+  double ends;      ///< cycles of a tile's beginning and end, in which C is written
 };
 
 /// By number; figures of an H200.
 inline constexpr TileInfo kTiles[] = {
-    {128, 128, 16, 0.96},
-    {128, 64, 16, 0.96},
-    {64, 64, 16, 0.90},
-    {64, 32, 16, 0.56},
+    {128, 128, 16, 6, 0.97, 8900},
+    {128, 64, 16, 8, 0.955, 4050},
+    {64, 64, 16, 8, 0.93, 3480},
+    {64, 32, 16, 12, 0.92, 3080},
 };
-inline constexpr TileInfo kComplexTiles[] = {{64, 128, 8, 0.93}};
+inline constexpr TileInfo kComplexTiles[] = {{64, 128, 8, 8, 0.96, 8900}};
 
 struct Shape {
   std::span<const TileInfo> tiles;
@@ -88,11 +90,16 @@ struct Plan {
   double cycles = std::numeric_limits<double>::infinity();
 };
 
+/// In cycles of 1.98 GHz, as all of these constants.
 inline Plan plan_of(const Shape& s, int tile, bool cut) {
-  constexpr double kMultiplyAdds = 128;  // a cycle
-  constexpr double kTile = 4000;         // a tile's beginning and end
-  constexpr double kSecondKernel = 7500;
-  constexpr double kPartBytes = 650;  // a cycle, written and read
+  constexpr double kMultiplyAdds = 128;  // of a multiprocessor
+  constexpr double kStart = 7300;        // of a launch, until the first block begins
+  // From asking for a box until it is there: while all blocks ask, and how much longer where what
+  // is read is more than a cache holds, and no other block reads the same.
+  constexpr double kBoxes = 4000, kMemory = 3500, kCacheBytes = 50e6;
+  constexpr double kSecondKernel = 8100;
+  constexpr double kPartBytes = 850;  // that all blocks write
+  constexpr double kSums = 34;        // elements that the second kernel adds up
   constexpr int kLeastSteps = 4;      // of a range
   constexpr double kMostPartBytes = 256 << 20;
   constexpr double kMost = 1 << 30;  // tiles; steps of a block, and those that are cut
@@ -106,17 +113,29 @@ inline Plan plan_of(const Shape& s, int tile, bool cut) {
   plan.tiles = tiles_x * tiles_y * s.batch;
   plan.whole = cut ? plan.tiles / s.units * s.units : plan.tiles;
   const std::int64_t left = plan.tiles - plan.whole;
-  const double step = double(t.x) * t.y * t.depth * s.products / kMultiplyAdds / t.rate;
-  const std::int64_t rounds = (plan.whole + s.units - 1) / s.units;
-  plan.cycles = double(rounds) * (double(plan.steps) * step + kTile);
   if (cut) {
     plan.ranges = std::min<std::int64_t>(s.units, left * plan.steps / kLeastSteps);
     if (plan.ranges <= left || double(left * plan.steps) > kMost) return Plan{};
     plan.part_bytes = 2.0 * double(plan.ranges) * t.x * t.y * s.element_bytes;
     if (plan.part_bytes > kMostPartBytes) return Plan{};
-    const double parts = double(plan.ranges + left) * t.x * t.y * s.element_bytes;
-    plan.cycles += double((left * plan.steps + plan.ranges - 1) / plan.ranges) * step + kTile +
-                   kSecondKernel + parts / kPartBytes;
+  }
+
+  const double lines = double(s.x + s.y);
+  const double read = double(tiles_x) * double(s.y) + double(tiles_y) * double(s.x);
+  const double bytes = lines * double(s.k) * double(s.batch) * s.element_bytes;
+  const std::int64_t blocks = std::min<std::int64_t>(std::max(plan.whole, plan.ranges), s.units);
+  const double way = kBoxes * double(blocks) / s.units +
+                     kMemory * lines / read * std::min(bytes / kCacheBytes, 1.0);
+  const double step =
+      std::max(double(t.x) * t.y * t.depth * s.products / kMultiplyAdds / t.rate, way / t.stages);
+
+  const std::int64_t rounds = (plan.whole + s.units - 1) / s.units;
+  plan.cycles = kStart + double(rounds) * (double(plan.steps) * step + t.ends);
+  if (cut) {
+    const double elements = double(t.x) * t.y;
+    plan.cycles += double((left * plan.steps + plan.ranges - 1) / plan.ranges) * step + t.ends +
+                   kSecondKernel + double(plan.ranges) * elements * s.element_bytes / kPartBytes +
+                   double(left) * elements / kSums;
   }
   plan.tile = tile;
   return plan;
@@ -133,6 +152,13 @@ inline Plan choose(const Shape& s, const Config* only = nullptr) {
       if (plan.tile >= 0 && plan.cycles < best.cycles) best = plan;
     }
   return best;
+}
+
+/// Whether `other`, by its own estimate of cycles, is clearly faster: both are right to some per
+/// cent.
+inline bool is_left_to(double other, const Plan& plan) {
+  constexpr double kClearly = 0.95;
+  return other < kClearly * plan.cycles;
 }
 
 }  // namespace mblas::cuda::gemm::tma64

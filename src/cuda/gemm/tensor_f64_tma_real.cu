@@ -23,13 +23,17 @@ void run_tile(int tile, const Problem<double>& p, bool x_along_k, bool y_along_k
               const CudaQueue& queue) {
   switch (tile) {
     case 0:
-      return run<Tile<double, 128, 128, 64, 32, 6>>(p, x_along_k, y_along_k, swapped, queue);
+      return run<Tile<double, 128, 128, 64, 32, kTiles[0].stages>>(p, x_along_k, y_along_k, swapped,
+                                                                   queue);
     case 1:
-      return run<Tile<double, 128, 64, 32, 32, 8>>(p, x_along_k, y_along_k, swapped, queue);
+      return run<Tile<double, 128, 64, 32, 32, kTiles[1].stages>>(p, x_along_k, y_along_k, swapped,
+                                                                  queue);
     case 2:
-      return run<Tile<double, 64, 64, 32, 32, 8>>(p, x_along_k, y_along_k, swapped, queue);
+      return run<Tile<double, 64, 64, 32, 32, kTiles[2].stages>>(p, x_along_k, y_along_k, swapped,
+                                                                 queue);
     default:
-      return run<Tile<double, 64, 32, 32, 32, 12>>(p, x_along_k, y_along_k, swapped, queue);
+      return run<Tile<double, 64, 32, 32, 32, kTiles[3].stages>>(p, x_along_k, y_along_k, swapped,
+                                                                 queue);
   }
 }
 

@@ -1,0 +1,117 @@
+// The tiles of `tensor_f64` and which one a product gets, with k in how many parts: an estimate of
+// clock cycles for each, of which the least is taken. docs/BENCHMARKING.md holds it against
+// measurements.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+namespace mblas::cuda::gemm::mma64 {
+
+struct TileInfo {
+  int rows, cols, depth;  ///< of the tile; of a step along k
+  int blocks;             ///< that share a multiprocessor
+  double full, alone;     ///< share of its multiply-adds by all of them, and by one for itself
+};
+
+/// By number; figures of an H200.
+inline constexpr TileInfo kTiles[] = {
+    {128, 64, 16, 2, 0.93, 0.88},
+    {64, 64, 16, 3, 0.90, 0.63},
+    {64, 32, 32, 2, 0.715, 0.64},
+    {32, 32, 32, 3, 0.515, 0.375},
+};
+inline constexpr TileInfo kComplexTiles[] = {
+    {64, 64, 8, 2, 0.96, 0.70},
+    {32, 32, 16, 2, 0.93, 0.78},
+};
+inline constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+
+struct Shape {
+  std::span<const TileInfo> tiles;
+  std::int64_t m, n, k, batch;
+  int products;  ///< real ones of an element's
+  int units, element_bytes;
+};
+
+/// `tile` < 0: there is none.
+struct Plan {
+  int tile = -1;
+  int splits = 1;
+  std::int64_t depth = 0;  ///< of a part
+  double cycles = std::numeric_limits<double>::infinity();
+};
+
+/// Bytes of one part of every result.
+inline double part_bytes(const Shape& s) {
+  return double(s.element_bytes) * double(s.m) * double(s.n) * double(s.batch);
+}
+
+/// Is k long enough for so many parts, and are there not too many bytes of them?
+inline bool allows_parts(const Shape& s, int splits) {
+  constexpr std::int64_t kLeastDepth = 64;
+  constexpr double kMostPartsBytes = 256 << 20;
+  return splits == 1 || (s.k / splits >= kLeastDepth && part_bytes(s) * splits <= kMostPartsBytes);
+}
+
+constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+inline double tiles_of(const Shape& s, const TileInfo& t) {
+  return double(divide_up(s.m, t.rows)) * double(divide_up(s.n, t.cols)) * double(s.batch);
+}
+
+/// In cycles of 1.98 GHz, as all of these constants.
+inline Plan plan_of(const Shape& s, int tile, int splits) {
+  constexpr double kMultiplyAdds = 128;  // of a multiprocessor
+  constexpr double kStart = 6500;        // of a launch, until the first block begins
+  constexpr double kTile = 2000;         // a tile's beginning and end
+  constexpr double kResultBytes = 7.8;   // that a multiprocessor writes
+  constexpr double kMemoryBytes = 2000;  // of A and B
+  constexpr double kSecondKernel = 3100;
+  constexpr double kSums = 160;  // elements that the second kernel adds up
+
+  const TileInfo& t = s.tiles[std::size_t(tile)];
+  Plan plan;
+  plan.tile = tile;
+  plan.depth = divide_up(divide_up(s.k, splits), t.depth) * t.depth;
+  plan.splits = s.k == 0 ? 1 : int(divide_up(s.k, plan.depth));
+  const double products = double(t.rows) * t.cols * s.products * double(plan.depth) / kMultiplyAdds;
+  const double results = double(std::min<std::int64_t>(t.rows, s.m)) *
+                         double(std::min<std::int64_t>(t.cols, s.n)) * s.element_bytes;
+  const auto round = [&](double blocks) {  // of a multiprocessor
+    return std::max(products / t.alone, blocks * products / t.full) + kTile +
+           blocks * results / kResultBytes;
+  };
+  const double blocks = tiles_of(s, t) * plan.splits, at_once = double(s.units) * t.blocks;
+  const double full = std::floor(blocks / at_once);
+  const double rest = std::ceil((blocks - full * at_once) / s.units);
+  const double rounds = full * round(t.blocks) + (rest > 0 ? round(rest) : 0);
+  const double memory = double(s.m + s.n) * double(s.k) * double(s.batch) * s.element_bytes;
+  // Where one takes much longer it hides the other; else they hinder each other.
+  plan.cycles = kStart + std::hypot(rounds, memory / kMemoryBytes);
+  if (plan.splits > 1)
+    plan.cycles += kSecondKernel + double(s.m) * double(s.n) * double(s.batch) / kSums;
+  return plan;
+}
+
+/// The plan of least cycles.
+inline Plan choose(const Shape& s) {
+  Plan best;
+  for (int tile = 0; tile < int(s.tiles.size()); ++tile) {
+    const TileInfo& t = s.tiles[std::size_t(tile)];
+    for (const int splits : kSplits) {
+      // Not into more parts than fill the device once.
+      if (!allows_parts(s, splits) ||
+          (splits > 1 && tiles_of(s, t) * splits > double(s.units * t.blocks)))
+        break;
+      const Plan plan = plan_of(s, tile, splits);
+      if (plan.cycles < best.cycles) best = plan;
+    }
+  }
+  return best;
+}
+
+}  // namespace mblas::cuda::gemm::mma64
