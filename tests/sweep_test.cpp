@@ -195,13 +195,14 @@ TEST_P(Sweep, Large) {
   run(list);
 }
 
-// Every configuration of a row that can be tuned: on a small square, an odd shape, a long k, and
+// Every configuration of a row that can be tuned: on a small square, odd shapes, a long k, and
 // for products all pairs of operations, with rows that lie at multiples of 16 bytes.
 TEST_P(Configurations, EachOne) {
   const Row& row = GetParam();
   if (const std::string& reason = row.backend->unavailable(); !reason.empty())
     GTEST_SKIP() << reason;
-  constexpr std::int64_t kShapes[][3] = {{64, 64, 64}, {259, 131, 77}, {70, 133, 30016}};
+  constexpr std::int64_t kShapes[][3] = {
+      {64, 64, 64}, {259, 131, 77}, {3, 259, 4133}, {70, 133, 30016}};
   std::vector<cases::Case> list;
   for (const auto& [m, n, k] : kShapes)
     list.push_back(packed(resized(large_case(row.op, row.types), m, n, k)));
@@ -215,11 +216,12 @@ TEST_P(Configurations, EachOne) {
         c.transB = b;
         if (a != b && c.out != DType::i32) c.bias = BiasPer::Column, c.scale = 2;
         list.push_back(c);
-        // Plain products, about the edges of tiles that are only for those, and with a k long
-        // enough for slices.
+        // Plain products, about the edges of tiles that are only for those, with a k long enough
+        // for slices, and with few rows.
         for (const auto& [m, n, k, ldc] : {std::array<std::int64_t, 4>{129, 184, 208, 0},
                                            {255, 344, 136, 352},
-                                           {150, 200, 3008, 0}}) {
+                                           {150, 200, 3008, 0},
+                                           {7, 300, 4128, 0}}) {
           c = std::get<cases::GemmCase>(resized(list.front(), m, n, k));
           c.layout = Layout::RowMajor;
           c.transA = a;

@@ -10,9 +10,12 @@
 // 16, otherwise 1.04 and 0.93; cf64 with 8 rows 0.95 and 0.93. With clusters in place of a second
 // kernel it was 0.75.
 #include <algorithm>
+#include <string>
 
+#include "core/config_list.hpp"
 #include "cuda/gemm/instructions.cuh"
 #include "cuda/gemm/parts.cuh"
+#include "cuda/gemm/tensor_f64.hpp"
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm {
@@ -180,12 +183,25 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   }
 }
 
+/// Numbers of parts of k: "parts4".
+const ConfigList<int>& configs() {
+  static const auto list = [] {
+    ConfigList<int> all;
+    for (int parts = 1; parts <= parts::kMost; parts *= 2)
+      all.add(parts, "parts" + std::to_string(parts));
+    return all;
+  }();
+  return list;
+}
+
 /// How a call is cut.
 struct Cut {
   bool long_is_b, along_k, vectors;
   std::int64_t length, blocks, depth;
   int count, parts;
 };
+
+constexpr int chunk_of(DType type) { return 512 / size_of(type); }
 
 Cut cut_of(const GemmArgs& args, const DeviceInfo& device) {
   Cut cut;
@@ -198,12 +214,32 @@ Cut cut_of(const GemmArgs& args, const DeviceInfo& device) {
                 (cut.along_k ? args.k : cut.length) * size % 16 == 0;
   cut.blocks = ceil_div(cut.length, kLines);
   const std::int64_t units = std::max(device.compute_units, 1);
-  const int chunk = 512 / size;
+  const int chunk = chunk_of(args.in);
+  // Parts of two chunks each, if there is room for all of them at once: a block waits for each
+  // chunk anew.
   const std::int64_t parts =
-      std::min(kBlocks * units / (cut.blocks * args.batch), args.k / (4 * chunk));
-  cut.parts = int(std::clamp<std::int64_t>(parts, 1, parts::kMost));
-  cut.depth = ceil_div(ceil_div(args.k, cut.parts), chunk) * chunk;
+      args.config >= 0
+          ? configs()[args.config]
+          : std::min(kBlocks * units / (cut.blocks * args.batch), ceil_div(args.k, 2 * chunk));
+  cut.depth =
+      ceil_div(ceil_div(args.k, std::clamp<std::int64_t>(parts, 1, parts::kMost)), chunk) * chunk;
+  cut.parts = int(ceil_div(args.k, cut.depth));
   return cut;
+}
+
+/// Of its time for doubles, in cycles of an H200's 1.98 GHz.
+double estimate(const GemmArgs& args, const DeviceInfo& device) {
+  constexpr double kStart = 8000;  // and end
+  constexpr double kChunk = 2800;  // until its loads are there
+  constexpr double kMemoryBytes = 1900;
+  constexpr double kSecondKernel = 7300;
+  const Cut cut = cut_of(args, device);
+  const double blocks = double(cut.blocks) * double(args.batch) * cut.parts;
+  const double rounds = std::max(blocks / (kBlocks * std::max(device.compute_units, 1)), 1.0);
+  const double chunks = double(cut.depth / chunk_of(args.in));
+  const double bytes = double(args.m + args.n) * double(args.k) * double(args.batch) * 8;
+  return kStart + std::max(rounds * chunks * kChunk, bytes / kMemoryBytes) +
+         (cut.parts > 1 ? kSecondKernel : 0);
 }
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
@@ -213,6 +249,11 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
     return "for m or n of at most 16, or 8 complex ones";
   if (std::max(args.m, args.n) < kLeastLong || args.k < kLeastLong)
     return "for k and the other one of m and n of at least 128";
+  if (args.config >= 0 && args.k < std::int64_t(configs()[args.config]) * chunk_of(args.in))
+    return "k is too short for the configuration's parts";
+  if (args.config < 0 && args.in == DType::f64 &&
+      tensor_f64_cycles(args, device) < estimate(args, device))
+    return "estimated to be slower than tensor_f64";
   if (const char* reason = declines_halfway(args)) return reason;
   return declines_emulation(args, device);
 }
@@ -269,7 +310,11 @@ Kernel<GemmArgs> thin_f64() {
   using namespace thin_f64_file;
   return {"thin_f64",
           "f64 and cf64 with m or n up to 16: the long operand straight to the tensor cores",
-          declines, workspace, run};
+          declines,
+          workspace,
+          run,
+          nullptr,
+          configs().names()};
 }
 
 }  // namespace mblas::cuda::gemm
