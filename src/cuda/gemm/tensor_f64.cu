@@ -66,7 +66,8 @@ Shape shape_of(const GemmArgs& args, const DeviceInfo& device) {
           args.batch,
           real ? 1 : 4,
           std::max(device.compute_units, 1),
-          size_of(args.in)};
+          size_of(args.in),
+          access_bits(args.C, args.batch, size_of(args.out)) % 16 != 0};
 }
 
 /// A configuration: the size of a tile and the number of parts.

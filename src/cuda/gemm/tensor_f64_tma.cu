@@ -46,7 +46,8 @@ tma64::Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
       args.batch,
       real ? 1 : 4,
       std::max(device.compute_units, 1),
-      size_of(args.in)};
+      size_of(args.in),
+      access_bits(args.C, args.batch, size_of(args.out)) % 16 != 0};
   return tma64::choose(shape, args.config < 0 ? nullptr : &configs()[args.config]);
 }
 

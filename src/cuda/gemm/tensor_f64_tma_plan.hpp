@@ -31,6 +31,7 @@ struct Shape {
   std::int64_t x, y, k, batch;  ///< the sides of X and Y in C
   int products;                 ///< real ones of an element's
   int units, element_bytes;
+  bool loose_c = false;  ///< rows of C do not start at multiples of 16 bytes
 };
 
 /// A configuration: a tile by its size, and whether tiles are cut.
@@ -97,6 +98,7 @@ inline Plan plan_of(const Shape& s, int tile, bool cut) {
   // From asking for a box until it is there: while all blocks ask, and how much longer where what
   // is read is more than a cache holds, and no other block reads the same.
   constexpr double kBoxes = 4000, kMemory = 3500, kCacheBytes = 50e6;
+  constexpr double kLoose = 0.77;  // more for an element of C that is stored by itself
   constexpr double kSecondKernel = 8100;
   constexpr double kPartBytes = 850;  // that all blocks write
   constexpr double kSums = 34;        // elements that the second kernel adds up
@@ -129,14 +131,13 @@ inline Plan plan_of(const Shape& s, int tile, bool cut) {
   const double step =
       std::max(double(t.x) * t.y * t.depth * s.products / kMultiplyAdds / t.rate, way / t.stages);
 
+  const double elements = double(t.x) * t.y, ends = t.ends + (s.loose_c ? kLoose : 0) * elements;
   const std::int64_t rounds = (plan.whole + s.units - 1) / s.units;
-  plan.cycles = kStart + double(rounds) * (double(plan.steps) * step + t.ends);
-  if (cut) {
-    const double elements = double(t.x) * t.y;
-    plan.cycles += double((left * plan.steps + plan.ranges - 1) / plan.ranges) * step + t.ends +
+  plan.cycles = kStart + double(rounds) * (double(plan.steps) * step + ends);
+  if (cut)
+    plan.cycles += double((left * plan.steps + plan.ranges - 1) / plan.ranges) * step + ends +
                    kSecondKernel + double(plan.ranges) * elements * s.element_bytes / kPartBytes +
                    double(left) * elements / kSums;
-  }
   plan.tile = tile;
   return plan;
 }
@@ -157,7 +158,7 @@ inline Plan choose(const Shape& s, const Config* only = nullptr) {
 /// Whether `other`, by its own estimate of cycles, is clearly faster: both are right to some per
 /// cent.
 inline bool is_left_to(double other, const Plan& plan) {
-  constexpr double kClearly = 0.95;
+  constexpr double kClearly = 0.97;
   return other < kClearly * plan.cycles;
 }
 
