@@ -141,7 +141,35 @@ class Sweep : public ::testing::TestWithParam<Row> {
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Sweep);
 
 /// The rows that can be tuned.
-class Configurations : public ::testing::TestWithParam<Row> {};
+class Configurations : public ::testing::TestWithParam<Row> {
+ protected:
+  /// Every `step`th configuration on every case.
+  void run(const std::vector<cases::Case>& list, std::size_t step = 1) {
+    const Row& row = GetParam();
+    std::vector<bool> ran(row.configs.size());
+    for (const cases::Case& c : list) {
+      const auto problem = cases::prepare(c, 0);
+      for (std::size_t i = 0; i < row.configs.size(); i += step) {
+        Place place(row, row.configs[i]);
+        cases::Run run(*problem, place.queue.get());
+        try {
+          run(place.context);
+        } catch (const Error& e) {
+          ASSERT_EQ(e.status(), Status::NotSupported) << row.configs[i] << ": " << e.what();
+          continue;
+        }
+        ran[i] = true;
+        EXPECT_EQ(place.context.last_dispatch().config, row.configs[i]);
+        const cases::Outcome outcome = run.verify();
+        ASSERT_TRUE(outcome.ok) << row.configs[i] << ": " << outcome.message << "\n"
+                                << cases::command(problem->description());
+      }
+    }
+    const auto count = std::ranges::count(ran, true);
+    RecordProperty("ran", int(count));
+    if (count == 0) GTEST_SKIP() << "declined";
+  }
+};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Configurations);
 
 cases::Case resized(cases::Case c, std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -231,28 +259,47 @@ TEST_P(Configurations, EachOne) {
           list.push_back(c);
         }
       }
-  std::vector<bool> ran(row.configs.size());
-  for (const cases::Case& c : list) {
-    const auto problem = cases::prepare(c, 0);
-    for (std::size_t i = 0; i < row.configs.size(); ++i) {
-      Place place(row, row.configs[i]);
-      cases::Run run(*problem, place.queue.get());
-      try {
-        run(place.context);
-      } catch (const Error& e) {
-        ASSERT_EQ(e.status(), Status::NotSupported) << row.configs[i] << ": " << e.what();
-        continue;
+  run(list);
+}
+
+/// The least leading dimension for rows of `length` elements of `size` bytes that start at
+/// multiples of `access` bytes, and of no more up to 16.
+std::int64_t apart(std::int64_t length, int size, std::int64_t access) {
+  return (length * size + 15) / 16 * (16 / size) + std::max<std::int64_t>(access / size, 1);
+}
+
+// All pairs of operations on rows that do not start at multiples of 16 bytes, with some k, whole
+// steps of it or not, and enough of it for parts. Where configurations are many, some of them.
+TEST_P(Configurations, LooseRows) {
+  const Row& row = GetParam();
+  if (row.op != op_name<GemmArgs>) GTEST_SKIP() << "products only";
+  if (const std::string& reason = row.backend->unavailable(); !reason.empty())
+    GTEST_SKIP() << reason;
+  struct Shape {
+    std::int64_t m, n, k, access;
+  };
+  constexpr Shape kShapes[] = {{67, 130, 24, 8},  {130, 67, 21, 4},  {65, 129, 200, 2},
+                               {129, 65, 128, 1}, {66, 70, 1100, 8}, {70, 66, 1111, 4},
+                               {67, 71, 4099, 1}};
+  std::vector<cases::Case> list;
+  for (const Shape& s : kShapes)
+    for (const Op a : {Op::NoTrans, Op::Trans})
+      for (const Op b : {Op::NoTrans, Op::Trans}) {
+        auto c = std::get<cases::GemmCase>(resized(large_case(row.op, row.types), s.m, s.n, s.k));
+        const int size = size_of(c.in);
+        c.layout = Layout::RowMajor;
+        c.transA = a;
+        c.transB = b;
+        c.lda = apart(a == Op::NoTrans ? s.k : s.m, size, s.access);
+        c.ldb = apart(b == Op::NoTrans ? s.n : s.k, size, s.access);
+        c.ldc = s.n + s.access % 3;
+        if (s.k < 100) c.batch = 3;
+        if (s.k == 24) c.strideB = 0;
+        if (s.k == 21) c.pointers = true;
+        list.push_back(c);
       }
-      ran[i] = true;
-      EXPECT_EQ(place.context.last_dispatch().config, row.configs[i]);
-      const cases::Outcome outcome = run.verify();
-      ASSERT_TRUE(outcome.ok) << row.configs[i] << ": " << outcome.message << "\n"
-                              << cases::command(problem->description());
-    }
-  }
-  const auto count = std::ranges::count(ran, true);
-  RecordProperty("ran", int(count));
-  if (count == 0) GTEST_SKIP() << "declined";
+  constexpr std::size_t kMost = 8;
+  run(list, (row.configs.size() + kMost - 1) / kMost);
 }
 
 /// Does the row compute the same in contexts of 1, 2, 3 and 8 threads? `ran` becomes true unless it
