@@ -12,8 +12,8 @@
 
 #include "cuda/early.cuh"
 #include "cuda/gemm/repack.cuh"
+#include "cuda/gemm/words.cuh"
 #include "cuda/transpose/transpose.cuh"
-#include "cuda/transpose/turn.cuh"
 
 namespace mblas::cuda::gemm {
 namespace repack_file {
@@ -28,46 +28,6 @@ struct CopyProblem {
 };
 struct CopyProblems {
   CopyProblem of[2];
-};
-
-/// The two words that 16 bytes lie in, from byte `shift` of the first one on.
-struct Words {
-  uint4 low, high;
-  unsigned shift;
-
-  /// Those at `x`, in a matrix from `begin` to `end`. Of words that are partly outside of it only
-  /// the elements up to the row's end are read, of which there are `left` bytes.
-  template <class Element>
-  __device__ static Words at(const std::byte* x, const std::byte* begin, const std::byte* end,
-                             std::int64_t left) {
-    const unsigned shift = unsigned(reinterpret_cast<std::uintptr_t>(x) % 16);
-    const std::byte* const word = x - shift;
-    if (word >= begin && word + 32 <= end) {
-      const auto* const words = reinterpret_cast<const uint4*>(word);
-      return {__ldg(words), __ldg(words + 1), shift};
-    }
-    union {
-      uint4 v;
-      Element e[16 / sizeof(Element)];
-    } read = {};
-#pragma unroll
-    for (int i = 0; i < int(16 / sizeof(Element)); ++i)
-      if (i * int(sizeof(Element)) < left) read.e[i] = reinterpret_cast<const Element*>(x)[i];
-    return {read.v, read.v, 0};
-  }
-
-  /// The 16 bytes, those from `left` on zeros.
-  __device__ uint4 bytes(std::int64_t left) const {
-    uint4 v = turn::shifted(low, high, shift);
-    if (left < 16) {
-      const auto kept = [&](unsigned w, int at) {
-        const int bytes = int(left) - at;
-        return bytes >= 4 ? w : bytes <= 0 ? 0 : w & ((1u << bytes * 8) - 1);
-      };
-      v = {kept(v.x, 0), kept(v.y, 4), kept(v.z, 8), kept(v.w, 12)};
-    }
-    return v;
-  }
 };
 
 /// `Element`: what rows are aligned to.
@@ -116,13 +76,16 @@ void launch_copies(const CopyProblems& p, const CudaQueue& queue) {
                p);
 }
 
+/// Bytes from the end of a row of the copy to a multiple of 16.
+std::size_t rest_of(const Repacked& copy) { return -std::size_t(copy.cols * copy.size) % 16; }
+
 void transpose_to(const RepackJob& job, const CudaQueue& queue) {
   const Repacked& copy = job.copy;
   const TransposeProblem p = {
       copy.cols, copy.rows, job.ld, copy.ld(), copy.count, job.from, {job.to, job.result().stride}};
   transpose::run_best(p, copy.size, job.bits, queue);
   const std::size_t pitch = std::size_t(copy.ld() * copy.size);
-  const std::size_t used = std::size_t(copy.cols * copy.size), rest = -used % 16;
+  const std::size_t used = std::size_t(copy.cols * copy.size), rest = rest_of(copy);
   const DeviceGuard guard(queue.device().ordinal);
   if (rest > 0 && job.filled)
     cuda_check(cudaMemset2DAsync(static_cast<std::byte*>(job.to) + used, pitch, 0, rest,
@@ -131,6 +94,20 @@ void transpose_to(const RepackJob& job, const CudaQueue& queue) {
 }
 
 }  // namespace repack_file
+
+double repack_microseconds(std::span<const Repacked> copies, bool filled) {
+  constexpr double kLaunch = 4.5, kBytes = 3e6;  // read and written a microsecond
+  double sum = 0;
+  int together = 0;
+  for (const Repacked& copy : copies) {
+    sum += 2 * double(copy.count) * double(copy.rows) * double(copy.cols) * copy.size / kBytes;
+    if (copy.transposed)
+      sum += kLaunch * (filled && repack_file::rest_of(copy) > 0 ? 2 : 1);
+    else
+      together = 1;
+  }
+  return sum + together * kLaunch;
+}
 
 void repack(std::span<const RepackJob> jobs, const CudaQueue& queue) {
   using namespace repack_file;

@@ -56,6 +56,9 @@ struct RepackJob {
 /// Up to two operands of one type: in one launch, where they need not be transposed.
 void repack(std::span<const RepackJob> jobs, const CudaQueue& queue);
 
+/// An estimate of its time, not fitted to measurements, for such copies; `filled`: see RepackJob.
+double repack_microseconds(std::span<const Repacked> copies, bool filled);
+
 /// One operand; says where a kernel finds its copy.
 inline DeviceInput repack(const DeviceInput& x, std::int64_t ld, std::uintptr_t bits,
                           const Repacked& copy, void* to, const CudaQueue& queue) {

@@ -1,11 +1,12 @@
-// gemm of half, bfloat16 and int8 on the tensor cores: which tile, how many parts of k, and which
-// operands are copied first.
+// gemm of half, bfloat16 and int8 on the tensor cores: which tile, how many parts of k, and how the
+// operands come to it.
 //
-// The kernel takes operands whose rows start at multiples of 16 bytes, bytes with k innermost.
-// Others are copied, transposed where need be, before it runs: a reading and a writing of the
-// operand for a product that reads it at least once. Where tiles leave multiprocessors idle, they
-// are smaller, and k is cut into parts that a second kernel adds up in their order: the same bits
-// every time.
+// The fastest loop takes operands whose rows start at multiples of 16 bytes, bytes with k
+// innermost. Others are copied, transposed where need be, before it runs: a reading and a writing
+// of the operand for a product that reads it at least once. Or, as a launch takes longer than a
+// small product, they are taken as they lie, by narrower copies or gathered in registers, which
+// takes longer for each step along k. Where tiles leave multiprocessors idle, they are smaller, and
+// k is cut into parts that a second kernel adds up in their order: the same bits every time.
 #include <cmath>
 
 #include "cuda/gemm/repack.cuh"
@@ -24,71 +25,24 @@ struct Cost {
   static constexpr double kTile = 3000;              // beginning and end of a tile
   static constexpr double kParts = 16;               // bytes of parts a clock
   static constexpr double kSecondKernel = 5000;
+  // Of a step along k, more than by copies of 16 bytes: by those of 8 and of 4, and of operands
+  // that are gathered, or whose bytes are turned.
+  static constexpr double kCopies8 = 60, kCopies4 = 180, kGathered = 700, kTurned = 1100;
+  static constexpr double kPerMicrosecond = 1700;
 };
 constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 constexpr std::int64_t kLeastDepthBytes = 512;
 constexpr double kMostPartsBytes = 256 << 20;
 
-struct Plan {
-  bool small = false;
-  int splits = 1;
-  std::int64_t depth = 1;
-  double clocks = 0;
-};
+/// By number: MmaWay.
+constexpr std::string_view kConfigs[] = {"128x256", "64x128", "64x128_narrow", "64x64_gathered"};
 
-template <class Tile>
-Plan plan_for(const GemmArgs& args, int units, int splits, double efficiency, double alone_rate) {
-  const int size = size_of(args.in);
-  const std::int64_t step = Tile::kDepth / size;
-  Plan plan;
-  plan.small = std::is_same_v<Tile, SmallMmaTile>;
-  plan.depth = std::max(ceil_div(ceil_div(args.k, splits), step), std::int64_t(1)) * step;
-  plan.splits = args.k == 0 ? 1 : int(ceil_div(args.k, plan.depth));
-  const double blocks = double(ceil_div(args.m, Tile::kRows)) *
-                        double(ceil_div(args.n, Tile::kCols)) * double(args.batch) * plan.splits;
-  const double alone =
-      double(Tile::kRows) * Tile::kCols * double(plan.depth) * size / (2 * Cost::kMultiplyAdds);
-  const double full = std::floor(blocks / (units * Tile::kBlocks));
-  const double rest = std::ceil((blocks - full * units * Tile::kBlocks) / units);
-  plan.clocks = full * (Tile::kBlocks * alone / efficiency + Cost::kTile);
-  if (rest > 0)
-    plan.clocks += std::max(alone / alone_rate, rest * alone / efficiency) + Cost::kTile;
-  if (plan.splits > 1) {
-    const double bytes = 8.0 * double(args.m) * double(args.n) * double(args.batch) * plan.splits;
-    plan.clocks += bytes / (Cost::kParts * units) + Cost::kSecondKernel;
-  }
-  return plan;
-}
-
-/// The fastest by the model above, the same for the same call on the same device.
-Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
-  const int units = std::max(device.compute_units, 1);
-  Plan best;
-  const auto consider = [&](const Plan& plan) {
-    if (best.clocks == 0 || plan.clocks < best.clocks) best = plan;
-  };
-  const double matrices = double(args.m) * double(args.n) * double(args.batch);
-  const double tiles = double(ceil_div(args.m, SmallMmaTile::kRows)) *
-                       double(ceil_div(args.n, SmallMmaTile::kCols)) * double(args.batch);
-  for (const int splits : kSplits) {
-    // Not into more parts than fill the device once.
-    if (splits > 1 && (args.k * size_of(args.in) / splits < kLeastDepthBytes ||
-                       tiles * splits > 2.0 * units * SmallMmaTile::kBlocks ||
-                       4.0 * matrices * splits > kMostPartsBytes))
-      break;
-    consider(plan_for<LargeMmaTile>(args, units, splits, Cost::kLarge, Cost::kLarge));
-    consider(plan_for<SmallMmaTile>(args, units, splits, Cost::kSmall, Cost::kAlone));
-  }
-  return best;
-}
-
-/// An operand as the kernel takes it.
+/// An operand as it is stored.
 struct Source {
   bool along_k;
-  bool copied;
+  bool loose;  ///< copies of 16 bytes take it copied only
+  std::uintptr_t bits;
   Repacked copy;
-
-  std::size_t bytes() const { return copied ? copy.bytes() : 0; }
 };
 
 /// `rows`×`cols`: as it is stored.
@@ -96,17 +50,120 @@ Source source_of(const Input& x, bool along_k, std::int64_t rows, std::int64_t c
                  const GemmArgs& args) {
   const int size = size_of(args.in);
   const bool transposed = size == 1 && !along_k;
-  const bool copied = args.k > 0 && (transposed || access_bits(x, args.batch, size) % 16 != 0);
-  return {along_k || transposed, copied, Repacked::of(x, rows, cols, args.batch, size, transposed)};
+  const std::uintptr_t bits = access_bits(x, args.batch, size);
+  const bool loose = args.k > 0 && (transposed || bits % 16 != 0);
+  return {along_k, loose, bits, Repacked::of(x, rows, cols, args.batch, size, transposed)};
 }
-Source source_of_a(const GemmArgs& args) {
-  const bool turned = is_transposed(args.transA);
-  return source_of(args.A, !turned, turned ? args.k : args.m, turned ? args.m : args.k, args);
+
+struct Plan {
+  MmaWay way = MmaWay::Large;
+  int splits = 0;  ///< 0: no plan
+  std::int64_t depth = 1;
+  double clocks = 0;
+};
+
+/// `more`: clocks of a step along k, as Cost has them.
+template <class Tile>
+Plan plan_for(const GemmArgs& args, MmaWay way, int units, int splits, double efficiency,
+              double alone_rate, double more) {
+  const int size = size_of(args.in);
+  const std::int64_t step = Tile::kDepth / size;
+  Plan plan;
+  plan.way = way;
+  plan.depth = std::max(ceil_div(ceil_div(args.k, splits), step), std::int64_t(1)) * step;
+  plan.splits = args.k == 0 ? 1 : int(ceil_div(args.k, plan.depth));
+  const double blocks = double(ceil_div(args.m, Tile::kRows)) *
+                        double(ceil_div(args.n, Tile::kCols)) * double(args.batch) * plan.splits;
+  const double alone =
+      double(Tile::kRows) * Tile::kCols * double(plan.depth) * size / (2 * Cost::kMultiplyAdds);
+  const double loads = more * double(plan.depth / step);
+  const double busy = alone / efficiency + loads;
+  const double full = std::floor(blocks / (units * Tile::kBlocks));
+  const double rest = std::ceil((blocks - full * units * Tile::kBlocks) / units);
+  plan.clocks = full * (Tile::kBlocks * busy + Cost::kTile);
+  if (rest > 0) plan.clocks += std::max(alone / alone_rate + loads, rest * busy) + Cost::kTile;
+  if (plan.splits > 1) {
+    const double bytes = 8.0 * double(args.m) * double(args.n) * double(args.batch) * plan.splits;
+    plan.clocks += bytes / (Cost::kParts * units) + Cost::kSecondKernel;
+  }
+  return plan;
 }
-Source source_of_b(const GemmArgs& args) {
-  const bool turned = is_transposed(args.transB);
-  return source_of(args.B, turned, turned ? args.n : args.k, turned ? args.k : args.n, args);
-}
+
+/// A call's operands, and the fastest plan by the model above, or that of its configuration: the
+/// same for the same call on the same device.
+struct Call {
+  Source a, b;
+  int access;  ///< of copies from both as they lie: 16, 8 or 4; 0: there are none
+  Plan plan;
+
+  Call(const GemmArgs& args, const DeviceInfo& device)
+      : a(stored(args.A, is_transposed(args.transA), args.m, args.k, false, args)),
+        b(stored(args.B, is_transposed(args.transB), args.k, args.n, true, args)),
+        access(access_of(a.bits | b.bits)) {
+    if (a.copy.transposed || b.copy.transposed) access = 0;
+    choose(args, device);
+  }
+
+  bool copies() const {
+    return (plan.way == MmaWay::Large || plan.way == MmaWay::Small) && (a.loose || b.loose);
+  }
+  /// Of the copy of one operand.
+  std::size_t bytes(const Source& x) const { return copies() && x.loose ? x.copy.bytes() : 0; }
+
+ private:
+  /// An operand that is `rows`×`cols` after op.
+  static Source stored(const Input& x, bool turned, std::int64_t rows, std::int64_t cols, bool is_b,
+                       const GemmArgs& args) {
+    return source_of(x, turned == is_b, turned ? cols : rows, turned ? rows : cols, args);
+  }
+  static int access_of(std::uintptr_t bits) {
+    return bits % 16 == 0 ? 16 : bits % 8 == 0 ? 8 : bits % 4 == 0 ? 4 : 0;
+  }
+
+  void choose(const GemmArgs& args, const DeviceInfo& device) {
+    const int units = std::max(device.compute_units, 1);
+    const bool loose = a.loose || b.loose, turned = a.copy.transposed || b.copy.transposed;
+    const double gathered = turned ? Cost::kTurned : Cost::kGathered;
+    Repacked copied[2];
+    std::size_t count = 0;
+    for (const Source* x : {&a, &b})
+      if (x->loose) copied[count++] = x->copy;
+    const double copies =
+        repack_microseconds(std::span(copied, count), true) * Cost::kPerMicrosecond;
+    const auto allows = [&](MmaWay way) { return args.config < 0 || args.config == int(way); };
+    const auto consider = [&](Plan found, double before) {
+      found.clocks += before;
+      if (plan.splits == 0 || found.clocks < plan.clocks) plan = found;
+    };
+    const double matrices = double(args.m) * double(args.n) * double(args.batch);
+    const double tiles = double(ceil_div(args.m, SmallMmaTile::kRows)) *
+                         double(ceil_div(args.n, SmallMmaTile::kCols)) * double(args.batch);
+    for (const int splits : kSplits) {
+      // Not into more parts than fill the device once.
+      if (splits > 1 && (args.k * size_of(args.in) / splits < kLeastDepthBytes ||
+                         tiles * splits > 2.0 * units * SmallMmaTile::kBlocks ||
+                         4.0 * matrices * splits > kMostPartsBytes))
+        break;
+      if (allows(MmaWay::Large))
+        consider(plan_for<LargeMmaTile>(args, MmaWay::Large, units, splits, Cost::kLarge,
+                                        Cost::kLarge, 0),
+                 copies);
+      if (allows(MmaWay::Small))
+        consider(plan_for<SmallMmaTile>(args, MmaWay::Small, units, splits, Cost::kSmall,
+                                        Cost::kAlone, 0),
+                 copies);
+      if (allows(MmaWay::Narrow) && loose && (access == 8 || access == 4))
+        consider(
+            plan_for<SmallMmaTile>(args, MmaWay::Narrow, units, splits, Cost::kSmall, Cost::kAlone,
+                                   access == 8 ? Cost::kCopies8 : Cost::kCopies4),
+            0);
+      if (allows(MmaWay::Gathered) && (loose || args.config >= 0))
+        consider(plan_for<GatheredMmaTile>(args, MmaWay::Gathered, units, splits, Cost::kSmall,
+                                           Cost::kAlone, gathered),
+                 0);
+    }
+  }
+};
 
 std::size_t parts_bytes(const GemmArgs& args, const Plan& plan) {
   return plan.splits == 1
@@ -120,12 +177,15 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (device.capability < 80) return "needs tensor cores of compute capability 8.0";
   if (device.shared_memory < LargeMmaTile::kShared) return "needs more shared memory";
   if (args.batch > kMmaPlanes * kMmaPlanes) return "for batches of less than 2^32";
+  if (args.config >= 0 && Call(args, device).plan.splits == 0)
+    return "the configuration's copies are not for these operands";
   return declines_emulation(args, device);
 }
 
 std::size_t workspace_bytes(const GemmArgs& args, const DeviceInfo& device) {
-  return gemm_pointer_bytes(args, device) + source_of_a(args).bytes() + source_of_b(args).bytes() +
-         parts_bytes(args, plan_of(args, device));
+  const Call call(args, device);
+  return gemm_pointer_bytes(args, device) + call.bytes(call.a) + call.bytes(call.b) +
+         parts_bytes(args, call.plan);
 }
 
 /// C = alpha (the sum of the parts) + beta C.
@@ -145,24 +205,31 @@ __global__ void __launch_bounds__(256) add_parts_kernel(const __grid_constant__ 
 template <class In, class Out>
 void run_typed(const GemmArgs& args, const CudaQueue& queue) {
   using Acc = Accumulator<In>;
-  const Plan plan = plan_of(args, queue.device());
+  const Call call(args, queue.device());
   std::byte* free = queue.workspace.data() + gemm_pointer_bytes(args, queue.device());
   MmaProblem<Acc> p;
   static_cast<GemmProblem<Acc>&>(p) = gemm_problem<In, Out>(args, queue, 1, 1);
+  RepackJob jobs[2];
+  std::size_t job_count = 0;
   const auto prepare = [&](DeviceInput& x, std::int64_t& ld, bool& along_k, const Input& from,
                            const Source& source) {
     ld = from.ld;
     along_k = source.along_k;
-    if (!source.copied) return;
-    x = repack(x, ld, access_bits(from, args.batch, sizeof(In)), source.copy, free, queue);
+    if (!call.copies() || !source.loose) return;
+    const RepackJob& job = jobs[job_count++] = {x, from.ld, source.bits, source.copy, free};
+    x = job.result();
     ld = source.copy.ld();
-    free += source.bytes();
+    along_k |= source.copy.transposed;
+    free += call.bytes(source);
   };
-  prepare(p.A, p.lda, p.a_along_k, args.A, source_of_a(args));
-  prepare(p.B, p.ldb, p.b_along_k, args.B, source_of_b(args));
+  prepare(p.A, p.lda, p.a_along_k, args.A, call.a);
+  prepare(p.B, p.ldb, p.b_along_k, args.B, call.b);
+  repack(std::span(jobs, job_count), queue);
+  const Plan& plan = call.plan;
   p.depth = plan.depth;
   p.splits = plan.splits;
-  p.small = plan.small;
+  p.way = plan.way;
+  p.access = call.access;
   p.wide = std::is_same_v<Out, WideOut<In>>;
   p.paired = access_bits(args.C, args.batch, sizeof(Out)) % (2 * sizeof(Out)) == 0;
   p.parts = reinterpret_cast<Acc*>(free);
@@ -188,10 +255,14 @@ void run(const GemmArgs& args, Queue& base) {
 
 Kernel<GemmArgs> tensor_mma() {
   using namespace tensor_mma_file;
-  return {
-      "tensor_mma",
-      "half, bfloat16, int8 on tensor cores, operands copied into line, k in parts if few tiles",
-      declines, workspace_bytes, run};
+  return {"tensor_mma",
+          "half, bfloat16, int8 on tensor cores, operands as they lie or copied into line, k in "
+          "parts if few tiles",
+          declines,
+          workspace_bytes,
+          run,
+          nullptr,
+          kConfigs};
 }
 
 }  // namespace mblas::cuda::gemm

@@ -1,0 +1,101 @@
+// Which of half, bfloat16 and int8 products are computed from operands as they lie, on an H200: no
+// GPU is needed to choose.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "mblas/backend.hpp"
+
+namespace mblas::testing {
+namespace {
+
+DeviceInfo h200() {
+  DeviceInfo device;
+  device.memory = Memory::Device;
+  device.compute_units = 132;
+  device.capability = 90;
+  device.shared_memory = 227 << 10;
+  return device;
+}
+
+/// Row-major, with the smallest leading dimensions, at addresses that nothing reads.
+GemmArgs product(DType in, DType out, std::int64_t m, std::int64_t n, std::int64_t k,
+                 bool turned = false) {
+  GemmArgs args;
+  args.in = in;
+  args.out = out;
+  args.m = m, args.n = n, args.k = k;
+  args.alpha = {1};
+  if (turned) args.transA = args.transB = Op::Trans;
+  const auto at = [](std::uintptr_t address) { return reinterpret_cast<void*>(address); };
+  args.A = {at(1 << 20), turned ? m : k};
+  args.B = {at(2 << 20), turned ? k : n};
+  args.C = {at(3 << 20), n};
+  return args;
+}
+GemmArgs half_product(std::int64_t m, std::int64_t n, std::int64_t k, bool turned = false) {
+  return product(DType::bf16, DType::bf16, m, n, k, turned);
+}
+
+/// Null where this build has none of that name.
+const Kernel<GemmArgs>* row(std::string_view name) {
+  for (const Kernel<GemmArgs>& kernel : find_backend("cuda").gemm_kernels())
+    if (kernel.name == name) return &kernel;
+  return nullptr;
+}
+
+/// Bytes of copies and parts.
+std::size_t workspace(const GemmArgs& args) {
+  const Kernel<GemmArgs>& kernel = *row("tensor_mma");
+  EXPECT_EQ(kernel.declines(args, h200()), nullptr);
+  return kernel.workspace(args, h200());
+}
+
+int config_of(std::string_view name) {
+  const auto names = row("tensor_mma")->configs;
+  return int(std::ranges::find(names, name) - names.begin());
+}
+
+TEST(MmaChoice, SmallProductsAreNotCopied) {
+  for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{711, 711, 24},
+                                {24, 711, 24},
+                                {711, 3, 24},
+                                {200, 1500, 56},
+                                {1500, 1500, 56}})
+    for (const bool turned : {false, true})
+      EXPECT_EQ(workspace(half_product(m, n, k, turned)), 0u) << m << " " << n << " " << k;
+  EXPECT_EQ(workspace(product(DType::i8, DType::i32, 711, 24, 24)), 0u);
+  EXPECT_EQ(workspace(product(DType::i8, DType::i32, 3, 1500, 64)), 0u);
+}
+
+TEST(MmaChoice, LargeProductsAre) {
+  EXPECT_GT(workspace(half_product(4095, 4097, 4093)), 0u);
+  EXPECT_GT(workspace(half_product(4096, 4098, 4100)), 0u);
+  EXPECT_GT(workspace(product(DType::i8, DType::i32, 4096, 4096, 4096)), 0u);
+  EXPECT_EQ(workspace(half_product(4096, 4096, 4096)), 0u) << "they lie at multiples of 16 bytes";
+}
+
+TEST(MmaChoice, ConfigurationsSayHowOperandsAreTaken) {
+  GemmArgs args = half_product(200, 1500, 56);  // rows of B at multiples of 8 bytes
+  const auto declines = [&](std::string_view name) {
+    args.config = config_of(name);
+    return row("tensor_mma")->declines(args, h200()) != nullptr;
+  };
+  EXPECT_FALSE(declines("64x128_narrow"));
+  EXPECT_EQ(workspace(args), 0u);
+  EXPECT_FALSE(declines("64x64_gathered"));
+  EXPECT_EQ(workspace(args), 0u);
+  EXPECT_FALSE(declines("64x128"));
+  EXPECT_GT(workspace(args), 0u);
+  args.B.ld = 1501;
+  EXPECT_TRUE(declines("64x128_narrow"));
+  EXPECT_FALSE(declines("64x64_gathered"));
+  args = product(DType::i8, DType::i32, 64, 64, 64);  // k is not innermost in B
+  EXPECT_TRUE(declines("64x128_narrow"));
+}
+
+}  // namespace
+}  // namespace mblas::testing
