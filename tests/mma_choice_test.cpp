@@ -97,5 +97,25 @@ TEST(MmaChoice, ConfigurationsSayHowOperandsAreTaken) {
   EXPECT_TRUE(declines("64x128_narrow"));
 }
 
+TEST(MmaChoice, HoppersLeavesWhatItWouldCopyForLonger) {
+  const Kernel<GemmArgs>* const hopper = row("tensor_wgmma");
+  const auto leaves = [&](const GemmArgs& args) {
+    return hopper->declines(args, h200()) != nullptr;
+  };
+  if (!hopper || leaves(half_product(4096, 4096, 4096))) GTEST_SKIP() << "not in this build";
+  EXPECT_TRUE(leaves(half_product(711, 711, 24)));
+  EXPECT_TRUE(leaves(half_product(200, 1500, 56)));
+  EXPECT_TRUE(leaves(product(DType::i8, DType::i32, 1500, 24, 24)));
+  EXPECT_FALSE(leaves(half_product(200, 1504, 56))) << "nothing is copied";
+  EXPECT_FALSE(leaves(half_product(4095, 4097, 4093)));
+  EXPECT_FALSE(leaves(product(DType::i8, DType::i32, 4096, 4096, 4096)));
+  GemmArgs args = half_product(711, 711, 24);
+  args.config = 0;
+  EXPECT_FALSE(leaves(args)) << "a configuration is not left to others";
+  args.config = -1;
+  args.epilogue.activation = Activation::Relu;
+  EXPECT_FALSE(leaves(args)) << "it fuses epilogues";
+}
+
 }  // namespace
 }  // namespace mblas::testing

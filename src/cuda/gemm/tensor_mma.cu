@@ -8,9 +8,11 @@
 // takes longer for each step along k. Where tiles leave multiprocessors idle, they are smaller, and
 // k is cut into parts that a second kernel adds up in their order: the same bits every time.
 #include <cmath>
+#include <limits>
 
 #include "cuda/gemm/repack.cuh"
 #include "cuda/gemm/tensor_mma.cuh"
+#include "cuda/gemm/tensor_mma.hpp"
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm {
@@ -28,6 +30,8 @@ struct Cost {
   // Of a step along k, more than by copies of 16 bytes: by those of 8 and of 4, and of operands
   // that are gathered, or whose bytes are turned.
   static constexpr double kCopies8 = 60, kCopies4 = 180, kGathered = 700, kTurned = 1100;
+  static constexpr double kStart = 7000;   // of a launch
+  static constexpr double kMemory = 1800;  // bytes of A, B and C a clock of the device
   static constexpr double kPerMicrosecond = 1700;
 };
 constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
@@ -109,6 +113,7 @@ struct Call {
   }
   /// Of the copy of one operand.
   std::size_t bytes(const Source& x) const { return copies() && x.loose ? x.copy.bytes() : 0; }
+  double microseconds() const { return (Cost::kStart + plan.clocks) / Cost::kPerMicrosecond; }
 
  private:
   /// An operand that is `rows`×`cols` after op.
@@ -162,6 +167,9 @@ struct Call {
                                            Cost::kAlone, gathered),
                  0);
     }
+    const double elements =
+        double(args.batch) * (double(args.m + args.n) * double(args.k)) + matrices;
+    plan.clocks = std::max(plan.clocks, elements * size_of(args.in) / Cost::kMemory);
   }
 };
 
@@ -252,6 +260,15 @@ void run(const GemmArgs& args, Queue& base) {
 }
 
 }  // namespace tensor_mma_file
+
+double tensor_mma_microseconds(const GemmArgs& args, const DeviceInfo& device) {
+  using namespace tensor_mma_file;
+  GemmArgs own = args;
+  own.config = -1;
+  const Call call(own, device);
+  return call.copies() || declines(own, device) ? std::numeric_limits<double>::infinity()
+                                                : call.microseconds();
+}
 
 Kernel<GemmArgs> tensor_mma() {
   using namespace tensor_mma_file;

@@ -9,6 +9,7 @@
 #include "core/finish.hpp"
 #include "cuda/gemm/hopper/call.cuh"
 #include "cuda/gemm/repack.cuh"
+#include "cuda/gemm/tensor_mma.hpp"
 #include "cuda/kept.hpp"
 #include "cuda/kernels.hpp"
 
@@ -114,6 +115,21 @@ struct Call {
         plan(hopper::plan_of(args, shape, configs())) {}
 };
 
+/// Whether copying operands would take longer than tensor_mma's way of taking them as they lie. A
+/// plan's is copied once, and what is not fused takes one more launch there.
+bool is_slower(const GemmArgs& args, const Call& call, const DeviceInfo& device) {
+  const auto& [a, b, turned] = call.sources;
+  if (args.in == DType::f32 || args.keeper || needs_finish(args) || !(a.copied || b.copied))
+    return false;
+  constexpr double kClearly = 1.1;
+  Repacked copies[2];
+  std::size_t count = 0;
+  for (const Source* x : {&a, &b})
+    if (x->copied) copies[count++] = x->copy;
+  return call.plan.microseconds + repack_microseconds(std::span(copies, count), false) >
+         kClearly * tensor_mma_microseconds(args, device);
+}
+
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   const bool tf32 = args.in == DType::f32 && args.compute == Compute::TF32;
   if (!tf32 && args.in != DType::f16 && args.in != DType::bf16 && args.in != DType::i8)
@@ -123,8 +139,11 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (!hopper::is_mappable(args.A, args.batch, size) ||
       !hopper::is_mappable(args.B, args.batch, size))
     return "for distances of less than 2^40 bytes";
-  if (Call(args, device).plan.rows == 0)
+  const Call call(args, device);
+  if (call.plan.rows == 0)
     return args.config < 0 ? "for fewer tiles" : "the configuration is not for this call";
+  if (args.config < 0 && is_slower(args, call, device))
+    return "estimated to be slower than tensor_mma";
   return tf32 ? nullptr : declines_emulation(args, device);
 }
 
