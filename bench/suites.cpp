@@ -214,6 +214,23 @@ const std::vector<Suite>& table() {
            "gemm --type f32 -m 8 -n 8 -k 100000",
            "gemm --type f32 -m 4096 -n 4096 -k 32",
        }},
+      {"shapes",
+       "products that are no cubes, of sizes that are no multiples of tiles",
+       "",
+       10,
+       {
+           "gemm --type f32 --compute pedantic -m 24,200,711,3000 -n 24,200,711,3000 -k "
+           "24,200,3000",
+           "gemm --type f32 --compute pedantic --transA T --transB T -m 24,200,711,3000 -n "
+           "24,200,711,3000 -k 24,200,3000",
+           "gemm --type f32,f64 --transB T -m 24,200,711,3000 -n 24,200,711,3000 -k 24,200,3000",
+           "gemm --type cf32 -m 24,200,711,3000 -n 24,200,711,3000 -k 24,200,3000",
+           "gemm --type bf16 -m 24,200,711,3000 -n 24,200,711,3000 -k 24,200,3000",
+           "gemm --type bf16 --transA T --transB T -m 24,200,711,3000 -n 24,200,711,3000 -k "
+           "24,200,3000",
+           "gemm --type i8 -m 24,200,711,3000 -n 24,200,711,3000 -k 24,200,3000",
+           "gemm --type f32,f64,bf16 -m 200,711,3000 -n 3 -k 24,200,3000",
+       }},
       {"emulated",
        "products of float and double made of narrower types, against native arithmetic",
        "",

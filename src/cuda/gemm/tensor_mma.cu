@@ -199,6 +199,7 @@ std::size_t workspace_bytes(const GemmArgs& args, const DeviceInfo& device) {
 /// C = alpha (the sum of the parts) + beta C.
 template <class Out, class Acc>
 __global__ void __launch_bounds__(256) add_parts_kernel(const __grid_constant__ MmaProblem<Acc> p) {
+  begin_early();
   const std::int64_t matrix = p.m * p.n, all = matrix * p.tiles.batch;
   for (std::int64_t e = blockIdx.x * std::int64_t(256) + threadIdx.x; e < all;
        e += gridDim.x * std::int64_t(256)) {
@@ -243,8 +244,9 @@ void run_typed(const GemmArgs& args, const CudaQueue& queue) {
   p.parts = reinterpret_cast<Acc*>(free);
   run_mma<In>(p, queue);
   if (plan.splits > 1)
-    launch(queue, add_parts_kernel<Out, Acc>,
-           std::min<std::int64_t>(ceil_div(p.m * p.n * args.batch, 256), 1 << 16), dim3(256), p);
+    launch_early(After::Kernel, queue, add_parts_kernel<Out, Acc>,
+                 unsigned(std::min<std::int64_t>(ceil_div(p.m * p.n * args.batch, 256), 1 << 16)),
+                 256, 0, p);
 }
 
 void run(const GemmArgs& args, Queue& base) {

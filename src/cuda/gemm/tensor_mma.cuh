@@ -17,6 +17,7 @@
 
 #include <cuda_pipeline_primitives.h>
 
+#include "cuda/early.cuh"
 #include "cuda/gemm/gemm.cuh"
 #include "cuda/gemm/instructions.cuh"
 #include "cuda/gemm/words.cuh"
@@ -383,6 +384,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   // Warps of 32 begin at chunk 4 of 8: their fragments stay within the 8 that are swizzled.
   static_assert(Tile::kWarpRows % 32 == 0 && Tile::kWarpCols % 32 == 0 && kStages >= 3);
   extern __shared__ uint4 panels[];
+  begin_early();
   const unsigned panel_a = shared_address(panels);
   const unsigned panel_b = panel_a + kStages * PanelA::kBytes;
 
@@ -465,6 +467,7 @@ __global__ void __launch_bounds__(GatheredMmaTile::kThreads, GatheredMmaTile::kB
   constexpr int kM = Tile::kM, kN = Tile::kN, kStage = PanelA::kBytes + PanelB::kBytes;
   static_assert(Tile::kStages == 2 && kM == 1 && Tile::kAcross == 1);
   extern __shared__ uint4 panels[];
+  begin_early();
 
   const MmaWork<Tile> work(p, PanelA::kElements);
   if (work.batch >= p.tiles.batch) return;
@@ -532,6 +535,16 @@ dim3 mma_grid(MmaProblem<Acc>& p) {
           unsigned(ceil_div(planes, at_once))};
 }
 
+template <class Tile, class Acc>
+void launch_mma(const CudaQueue& queue, void (*kernel)(MmaProblem<Acc>), dim3 grid,
+                const MmaProblem<Acc>& p) {
+  const DeviceInfo& device = queue.device();
+  const std::int64_t blocks = std::int64_t(grid.x) * grid.y * grid.z;
+  const std::int64_t each = ceil_div(blocks, std::max(device.compute_units, 1));
+  launch_early(After::Anything, queue, kernel, grid, Tile::kThreads,
+               shared_bytes_for(each, Tile::kShared, device), p);
+}
+
 template <class In, class Tile, int kAccess>
 void run_mma_tiles(MmaProblem<Accumulator<In>> p, const CudaQueue& queue) {
   const dim3 grid = mma_grid<Tile>(p);
@@ -539,8 +552,7 @@ void run_mma_tiles(MmaProblem<Accumulator<In>> p, const CudaQueue& queue) {
     constexpr int kSize = int(sizeof(In));
     p.step_a = Tile::template A<kSize, kAAlongK>::template Loader<kAccess>::steps(p.lda);
     p.step_b = Tile::template B<kSize, kBAlongK>::template Loader<kAccess>::steps(p.ldb);
-    launch_grid(queue, tensor_mma_kernel<Tile, In, kAccess, kAAlongK, kBAlongK>, grid,
-                Tile::kThreads, Tile::kShared, p);
+    launch_mma<Tile>(queue, tensor_mma_kernel<Tile, In, kAccess, kAAlongK, kBAlongK>, grid, p);
   };
   if constexpr (sizeof(In) == 1)
     run.template operator()<true, true>();
@@ -553,8 +565,7 @@ void run_mma_gathered(MmaProblem<Accumulator<In>> p, const CudaQueue& queue) {
   using Tile = GatheredMmaTile;
   const dim3 grid = mma_grid<Tile>(p);
   with_majors(p, [&]<bool kAAlongK, bool kBAlongK>() {
-    launch_grid(queue, tensor_mma_gather_kernel<In, kAAlongK, kBAlongK>, grid, Tile::kThreads,
-                Tile::kShared, p);
+    launch_mma<Tile>(queue, tensor_mma_gather_kernel<In, kAAlongK, kBAlongK>, grid, p);
   });
 }
 
