@@ -7,9 +7,7 @@
 // add up; otherwise each thread has neighbouring results, and warps take rows of the matrix in
 // turn. Either way k is cut into parts where there are few results (parts.cuh).
 #include <algorithm>
-#include <atomic>
 
-#include "cuda/gemm/allow_shared.cuh"
 #include "cuda/gemm/instructions.cuh"
 #include "cuda/gemm/parts.cuh"
 #include "cuda/kernels.hpp"
@@ -291,9 +289,6 @@ std::size_t workspace(const GemmArgs& args, const DeviceInfo& device) {
 template <auto kKernel, int kSums, class T>
 void run_kernel(const GemmArgs& args, const Cut& cut, const FewProblem<T>& p,
                 const CudaQueue& queue) {
-  static std::atomic<std::uint64_t> allowed = 0;
-  const DeviceGuard guard(queue.device().ordinal);
-  allow_shared(kKernel, std::max(kVectorBytes, kSums), queue.device().ordinal, allowed);
   const int vectors = cut.count * kChunks * cut.chunk * int(sizeof(T));
   parts::run<T>(queue, args, kKernel, kThreads, std::size_t(std::max(vectors, kSums)), p);
 }

@@ -280,11 +280,8 @@ void run_as(const GemmArgs& args, const Cut& cut, const CudaQueue& queue) {
   p.depth = cut.depth;
   p.parts = cut.parts;
 
-  const auto kernel = thin_f64_kernel<T, kAlongK, kVectors>;
-  constexpr int kShared = Sides<T>::kSharedBytes;
-  cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared),
-             "shared memory of a kernel");
-  parts::run<T>(queue, args, kernel, kThreads, kShared, p);
+  parts::run<T>(queue, args, thin_f64_kernel<T, kAlongK, kVectors>, kThreads,
+                Sides<T>::kSharedBytes, p);
 }
 
 void run(const GemmArgs& args, Queue& base) {
