@@ -18,8 +18,8 @@
 namespace mblas::cuda::gemm {
 namespace tensor_mma_file {
 
-/// What the choice is made by, in clocks of a multiprocessor: estimates, not fitted to
-/// measurements.
+/// What the choice is made by, in clocks of a multiprocessor: estimates, of which those of
+/// gathering and of a launch are fitted to an H200.
 struct Cost {
   static constexpr double kMultiplyAdds = 1100;      // of 16 bits a clock; twice that of bytes
   static constexpr double kLarge = 1, kSmall = 0.8;  // of that, by tile, all blocks busy
@@ -28,9 +28,9 @@ struct Cost {
   static constexpr double kParts = 16;               // bytes of parts a clock
   static constexpr double kSecondKernel = 5000;
   // Of a step along k, more than by copies of 16 bytes: by those of 8 and of 4, and of operands
-  // that are gathered, or whose bytes are turned.
-  static constexpr double kCopies8 = 60, kCopies4 = 180, kGathered = 700, kTurned = 1100;
-  static constexpr double kStart = 7000;   // of a launch
+  // that are gathered.
+  static constexpr double kCopies8 = 60, kCopies4 = 180, kGathered = 2100;
+  static constexpr double kStart = 5500;   // of a launch
   static constexpr double kMemory = 1800;  // bytes of A, B and C a clock of the device
   static constexpr double kPerMicrosecond = 1700;
 };
@@ -127,8 +127,7 @@ struct Call {
 
   void choose(const GemmArgs& args, const DeviceInfo& device) {
     const int units = std::max(device.compute_units, 1);
-    const bool loose = a.loose || b.loose, turned = a.copy.transposed || b.copy.transposed;
-    const double gathered = turned ? Cost::kTurned : Cost::kGathered;
+    const bool loose = a.loose || b.loose;
     Repacked copied[2];
     std::size_t count = 0;
     for (const Source* x : {&a, &b})
@@ -164,7 +163,7 @@ struct Call {
             0);
       if (allows(MmaWay::Gathered) && (loose || args.config >= 0))
         consider(plan_for<GatheredMmaTile>(args, MmaWay::Gathered, units, splits, Cost::kSmall,
-                                           Cost::kAlone, gathered),
+                                           Cost::kAlone, Cost::kGathered),
                  0);
     }
     const double elements =
