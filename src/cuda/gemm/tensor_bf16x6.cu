@@ -18,10 +18,13 @@ using Product = hopper::PlaneProduct<hopper::Bf16x3, hopper::kBf16x3Tiles, kName
 /// Microseconds of a call by the models.
 double estimate(const GemmArgs& args, const DeviceInfo& device) {
   constexpr double kLaunches = 6, kBytes = 3.3e6;  // of splitting a microsecond
+  constexpr double kResultBytes = 4.3e6;           // likewise, which the engine writes at the end
   double sum = 0;
   Product::for_each_block(args, [&](const GemmArgs& part, bool) {
+    const double results = double(size_of(part.out)) * double(part.m) * double(part.n);
     sum += kLaunches + double(Product::split_bytes(part)) / kBytes +
-           Product::plan_of(part, device).microseconds;
+           Product::plan_of(part, device).microseconds +
+           results * double(part.batch) / kResultBytes;
   });
   return sum;
 }

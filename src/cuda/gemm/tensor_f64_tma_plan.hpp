@@ -158,7 +158,7 @@ inline Plan choose(const Shape& s, const Config* only = nullptr) {
 /// Whether `other`, by its own estimate of cycles, is clearly faster: both are right to some per
 /// cent.
 inline bool is_left_to(double other, const Plan& plan) {
-  constexpr double kClearly = 0.97;
+  constexpr double kClearly = 0.95;
   return other < kClearly * plan.cycles;
 }
 
