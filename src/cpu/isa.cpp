@@ -100,6 +100,15 @@ const CpuIsa& isa() {
   return chosen ? *chosen : choose_isa();
 }
 
+bool follows_few_rows() {
+#ifdef MBLAS_HAVE_ISA_AVX2
+  static const bool few = __builtin_cpu_is("amd");
+  return few;
+#else
+  return false;
+#endif
+}
+
 bool has_gfni() {
 #ifdef MBLAS_HAVE_ISA_AVX2
   static const bool has = __builtin_cpu_supports("gfni");

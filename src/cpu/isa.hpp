@@ -275,6 +275,10 @@ void force_isa(std::string_view name);
 /// The set in use: the best one, unless another was forced.
 const CpuIsa& isa();
 
+/// Do the CPU's own prefetchers follow few of the rows that are read side by side, so that their
+/// next lines had better be asked for? So it is on Zen, and not on Emerald Rapids.
+bool follows_few_rows();
+
 /// Does the CPU multiply by matrices of bits? A set's vectors tell how many bytes at a time.
 bool has_gfni();
 

@@ -85,20 +85,25 @@ struct Part {
   const typename K::T* data;
   std::int64_t ld;  // elements
 };
+/// `fetches`: what is transposed next is asked for.
 template <class K>
 MBLAS_INLINE Part<K> part_of(const void* X, std::int64_t ld, bool transposed, std::int64_t i,
                              std::int64_t j, std::int64_t rows, std::int64_t cols,
-                             typename K::T* buffer, std::int64_t buffer_ld) {
+                             typename K::T* buffer, std::int64_t buffer_ld, bool fetches) {
   using T = typename K::T;
   const auto* x = static_cast<const T*>(X);
   if (!X || !transposed) return {X ? x + (i * ld + j) * K::kParts : x, ld};
   // Strips of rows of X, which are columns of C.
   constexpr std::int64_t strip = K::kSize == 2 ? 32 : 16;
-  for (std::int64_t c = 0; c < cols; c += strip)
-    transpose_block<K::kSize>(
-        reinterpret_cast<const std::byte*>(x + ((j + c) * ld + i) * K::kParts), ld * K::kSize,
-        reinterpret_cast<std::byte*>(buffer + c * K::kParts), buffer_ld * K::kSize,
-        smaller(strip, cols - c), rows);
+  const auto row = [&](std::int64_t c) { return x + ((j + c) * ld + i) * K::kParts; };
+  for (std::int64_t c = 0; c < cols; c += strip) {
+    if (fetches)
+      for (std::int64_t next = c + strip; next < smaller(c + 2 * strip, cols); ++next)
+        fetch_lines(row(next), rows * K::kSize);
+    transpose_block<K::kSize>(reinterpret_cast<const std::byte*>(row(c)), ld * K::kSize,
+                              reinterpret_cast<std::byte*>(buffer + c * K::kParts),
+                              buffer_ld * K::kSize, smaller(strip, cols - c), rows);
+  }
   return {buffer, buffer_ld};
 }
 
@@ -137,13 +142,23 @@ void run_block(const GeamBlock& g) {
   const Term<Real> alpha{Real(g.alpha.re), Real(g.alpha.im), Real(g.conj_a ? -1 : 1)};
   const Term<Real> beta{Real(g.beta.re), Real(g.beta.im), Real(g.conj_b ? -1 : 1)};
   const std::int64_t width = transposed ? side : g.n;
+  const bool fetches = transposed && g.stream && follows_few_rows();
   for (std::int64_t i0 = 0; i0 < g.m; i0 += side) {
     const std::int64_t rows = smaller(side, g.m - i0);
     for (std::int64_t j0 = 0; j0 < g.n; j0 += width) {
       const std::int64_t cols = smaller(width, g.n - j0);
-      const auto a = part_of<K>(g.A, g.lda, g.trans_a, i0, j0, rows, cols, a_buffer, buffer_ld);
-      const auto b = part_of<K>(g.B, g.ldb, g.trans_b, i0, j0, rows, cols, b_buffer, buffer_ld);
+      const auto a =
+          part_of<K>(g.A, g.lda, g.trans_a, i0, j0, rows, cols, a_buffer, buffer_ld, fetches);
+      const auto b =
+          part_of<K>(g.B, g.ldb, g.trans_b, i0, j0, rows, cols, b_buffer, buffer_ld, fetches);
       for (std::int64_t i = 0; i < rows; ++i) {
+        const auto fetch_row = [&](const Part<K>& x) {
+          constexpr std::int64_t kAhead = 2;
+          if (i + kAhead < rows)
+            fetch_lines(x.data + (i + kAhead) * x.ld * K::kParts, cols * K::kSize);
+        };
+        if (fetches && g.A && !g.trans_a) fetch_row(a);
+        if (fetches && g.B && !g.trans_b) fetch_row(b);
         T* c = static_cast<T*>(g.C) + ((i0 + i) * g.ldc + j0) * K::kParts;
         RowTerm<K> x{g.A ? a.data + i * a.ld * K::kParts : nullptr, alpha};
         RowTerm<K> y{g.B ? b.data + i * b.ld * K::kParts : nullptr, beta};

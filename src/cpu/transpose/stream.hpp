@@ -16,6 +16,12 @@ namespace {
 
 inline constexpr std::int64_t kLine = 64;
 
+/// Asks for the lines of `bytes` from `from` on, for the second-level cache.
+MBLAS_INLINE void fetch_lines(const void* from, std::int64_t bytes) {
+  for (std::int64_t at = 0; at < bytes; at += kLine)
+    __builtin_prefetch(static_cast<const std::byte*>(from) + at, 0, 2);
+}
+
 /// A vector to `dst`, which is aligned to its size.
 MBLAS_INLINE void stream_vector(void* dst, const Vector<std::uint8_t>& v) {
 #if defined(__AVX512F__)
