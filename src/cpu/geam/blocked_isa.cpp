@@ -95,12 +95,12 @@ MBLAS_INLINE Part<K> part_of(const void* X, std::int64_t ld, bool transposed, st
   if (!X || !transposed) return {X ? x + (i * ld + j) * K::kParts : x, ld};
   // Strips of rows of X, which are columns of C.
   constexpr std::int64_t strip = K::kSize == 2 ? 32 : 16;
-  const auto row = [&](std::int64_t c) { return x + ((j + c) * ld + i) * K::kParts; };
   for (std::int64_t c = 0; c < cols; c += strip) {
+    const T* const from = x + ((j + c) * ld + i) * K::kParts;
     if (fetches)
-      for (std::int64_t next = c + strip; next < smaller(c + 2 * strip, cols); ++next)
-        fetch_lines(row(next), rows * K::kSize);
-    transpose_block<K::kSize>(reinterpret_cast<const std::byte*>(row(c)), ld * K::kSize,
+      for (std::int64_t r = strip; r < smaller(2 * strip, cols - c); ++r)
+        fetch_lines(from + r * ld * K::kParts, rows * K::kSize);
+    transpose_block<K::kSize>(reinterpret_cast<const std::byte*>(from), ld * K::kSize,
                               reinterpret_cast<std::byte*>(buffer + c * K::kParts),
                               buffer_ld * K::kSize, smaller(strip, cols - c), rows);
   }
@@ -152,13 +152,13 @@ void run_block(const GeamBlock& g) {
       const auto b =
           part_of<K>(g.B, g.ldb, g.trans_b, i0, j0, rows, cols, b_buffer, buffer_ld, fetches);
       for (std::int64_t i = 0; i < rows; ++i) {
-        const auto fetch_row = [&](const Part<K>& x) {
-          constexpr std::int64_t kAhead = 2;
-          if (i + kAhead < rows)
-            fetch_lines(x.data + (i + kAhead) * x.ld * K::kParts, cols * K::kSize);
-        };
-        if (fetches && g.A && !g.trans_a) fetch_row(a);
-        if (fetches && g.B && !g.trans_b) fetch_row(b);
+        constexpr std::int64_t kAhead = 2;
+        if (fetches && i + kAhead < rows) {
+          if (g.A && !g.trans_a)
+            fetch_lines(a.data + (i + kAhead) * a.ld * K::kParts, cols * K::kSize);
+          if (g.B && !g.trans_b)
+            fetch_lines(b.data + (i + kAhead) * b.ld * K::kParts, cols * K::kSize);
+        }
         T* c = static_cast<T*>(g.C) + ((i0 + i) * g.ldc + j0) * K::kParts;
         RowTerm<K> x{g.A ? a.data + i * a.ld * K::kParts : nullptr, alpha};
         RowTerm<K> y{g.B ? b.data + i * b.ld * K::kParts : nullptr, beta};

@@ -298,7 +298,7 @@ void chunk(const TransposePanel& p, std::int64_t j0, std::int64_t cols, Appender
           out = {to, dst + j * p.dst_pitch + i0 * Size, carry ? carry + j * kLine : nullptr, width,
                  (i1 - i0) * Size};
         }
-        if (fetches && j + ahead < cols)
+        if (fetches && ahead > 0 && j + ahead < cols)
           for (std::int64_t i = g0; i < g1; ++i)
             __builtin_prefetch(src + i * p.src_pitch + (j + ahead) * Size, 0, 2);
         // The first lines of the next strip, which no prefetcher knows of.

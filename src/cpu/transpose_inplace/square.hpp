@@ -83,12 +83,19 @@ struct SquareStreamed {
  private:
   std::byte* at(std::int64_t i, std::int64_t j) const { return A + i * pitch + j * size; }
 
-  /// Four rows side by side, as memory is read faster in several streams than in one.
+  /// Four rows side by side, as memory is read faster in several streams than in one. Rows are too
+  /// short for Zen's prefetchers (f32 8192² on a Zen 5 EPYC 28.7 ms, and 24.2 with the next four
+  /// asked for).
   void copy_rows(std::byte* to, std::int64_t to_pitch, const std::byte* from, std::int64_t rows,
                  std::int64_t bytes) const {
     constexpr std::int64_t line = 64;
+    static const bool fetches = follows_few_rows();
     std::int64_t r = 0;
     for (; r + 4 <= rows; r += 4) {
+      if (fetches)
+        for (std::int64_t s = r + 4; s < std::min(r + 8, rows); ++s)
+          for (std::int64_t b = 0; b < bytes; b += line)
+            __builtin_prefetch(from + s * pitch + b, 0, 2);
       std::int64_t b = 0;
       for (; b + line <= bytes; b += line)
         for (std::int64_t s = r; s < r + 4; ++s)
