@@ -101,7 +101,7 @@ Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
     }
     return {};
   }
-  std::tuple key(args.in, args.m, args.n, args.k, args.batch, device.compute_units);
+  std::tuple key(args.in, args.m, args.n, args.k, args.batch, device.compute_units, shape.loose_c);
   thread_local Memo<decltype(key), Plan> memo;
   return memo(key, [&] { return mma64::choose(shape); });
 }
