@@ -71,4 +71,15 @@ void launch_early(After after, const CudaQueue& queue, void (*kernel)(Parameters
               arguments...);
 }
 
+/// The same after anything, of blocks that multiprocessors share evenly.
+template <class... Parameters, class... Arguments>
+void launch_evenly(const CudaQueue& queue, void (*kernel)(Parameters...), dim3 grid, dim3 threads,
+                   std::size_t shared, const Arguments&... arguments) {
+  const DeviceInfo& device = queue.device();
+  const std::int64_t blocks = std::int64_t(grid.x) * grid.y * grid.z;
+  const std::int64_t each = ceil_div(blocks, std::max(device.compute_units, 1));
+  launch_early(After::Anything, queue, kernel, grid, threads,
+               shared_bytes_for(each, shared, device), arguments...);
+}
+
 }  // namespace mblas::cuda

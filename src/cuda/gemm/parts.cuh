@@ -113,12 +113,9 @@ void run(const CudaQueue& queue, const GemmArgs& args, void (*kernel)(P), int th
       reinterpret_cast<Acc*>(queue.workspace.data() + gemm_pointer_bytes(args, queue.device()));
   const std::int64_t blocks = p.blocks * args.batch * p.parts;
   constexpr std::int64_t kMostBlocks = std::numeric_limits<int>::max();
-  const DeviceInfo& device = queue.device();
-  const std::int64_t each = ceil_div(blocks, std::max(device.compute_units, 1));
-  shared = shared_bytes_for(each, shared, device);
   for (p.first_block = 0; p.first_block < blocks; p.first_block += kMostBlocks)
-    launch_early(After::Anything, queue, kernel,
-                 unsigned(std::min(blocks - p.first_block, kMostBlocks)), threads, shared, p);
+    launch_evenly(queue, kernel, unsigned(std::min(blocks - p.first_block, kMostBlocks)), threads,
+                  shared, p);
   if (p.parts == 1) return;
   const std::int64_t adders = ceil_div(p.length * p.count * args.batch, kAddThreads);
   launch_early(After::Kernel, queue, add_kernel<Out, Acc>,

@@ -162,12 +162,9 @@ void run_tiles(const TensorProblem<T>& problem, const GemmArgs& args, const Cuda
   TensorProblem<T> p = problem;
   p.tiles = {ceil_div(p.m, Tile::kRows), ceil_div(p.n, Tile::kCols), args.batch};
   const auto blocks = unsigned(std::min<std::int64_t>(p.tiles.count() * p.splits, 1 << 30));
-  const DeviceInfo& device = queue.device();
-  const std::int64_t each = ceil_div(blocks, std::max(device.compute_units, 1));
   const auto run = [&]<bool kAAlongK, bool kBAlongK>() {
-    launch_early(After::Anything, queue, tensor_f64_kernel<Tile, kAAlongK, kBAlongK>, blocks,
-                 Tile::kThreads,
-                 shared_bytes_for(each, Tile::template kShared<kAAlongK, kBAlongK>, device), p);
+    launch_evenly(queue, tensor_f64_kernel<Tile, kAAlongK, kBAlongK>, blocks, Tile::kThreads,
+                  Tile::template kShared<kAAlongK, kBAlongK>, p);
   };
   const bool a = !is_transposed(args.transA), b = is_transposed(args.transB);
   if (a && b)

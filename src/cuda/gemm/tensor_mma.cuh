@@ -535,16 +535,6 @@ dim3 mma_grid(MmaProblem<Acc>& p) {
           unsigned(ceil_div(planes, at_once))};
 }
 
-template <class Tile, class Acc>
-void launch_mma(const CudaQueue& queue, void (*kernel)(MmaProblem<Acc>), dim3 grid,
-                const MmaProblem<Acc>& p) {
-  const DeviceInfo& device = queue.device();
-  const std::int64_t blocks = std::int64_t(grid.x) * grid.y * grid.z;
-  const std::int64_t each = ceil_div(blocks, std::max(device.compute_units, 1));
-  launch_early(After::Anything, queue, kernel, grid, Tile::kThreads,
-               shared_bytes_for(each, Tile::kShared, device), p);
-}
-
 template <class In, class Tile, int kAccess>
 void run_mma_tiles(MmaProblem<Accumulator<In>> p, const CudaQueue& queue) {
   const dim3 grid = mma_grid<Tile>(p);
@@ -552,7 +542,8 @@ void run_mma_tiles(MmaProblem<Accumulator<In>> p, const CudaQueue& queue) {
     constexpr int kSize = int(sizeof(In));
     p.step_a = Tile::template A<kSize, kAAlongK>::template Loader<kAccess>::steps(p.lda);
     p.step_b = Tile::template B<kSize, kBAlongK>::template Loader<kAccess>::steps(p.ldb);
-    launch_mma<Tile>(queue, tensor_mma_kernel<Tile, In, kAccess, kAAlongK, kBAlongK>, grid, p);
+    launch_evenly(queue, tensor_mma_kernel<Tile, In, kAccess, kAAlongK, kBAlongK>, grid,
+                  Tile::kThreads, Tile::kShared, p);
   };
   if constexpr (sizeof(In) == 1)
     run.template operator()<true, true>();
@@ -565,7 +556,8 @@ void run_mma_gathered(MmaProblem<Accumulator<In>> p, const CudaQueue& queue) {
   using Tile = GatheredMmaTile;
   const dim3 grid = mma_grid<Tile>(p);
   with_majors(p, [&]<bool kAAlongK, bool kBAlongK>() {
-    launch_mma<Tile>(queue, tensor_mma_gather_kernel<In, kAAlongK, kBAlongK>, grid, p);
+    launch_evenly(queue, tensor_mma_gather_kernel<In, kAAlongK, kBAlongK>, grid, Tile::kThreads,
+                  Tile::kShared, p);
   });
 }
 
