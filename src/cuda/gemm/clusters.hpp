@@ -1,6 +1,7 @@
 // Clusters of blocks: how many a device holds at once, and what they are for.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 namespace mblas::cuda::gemm {
@@ -15,6 +16,10 @@ constexpr double clusters_at_once(int blocks, int processors) {
                    : blocks <= 6 ? 17
                                  : 15;
   return most * processors / 132.0;
+}
+
+constexpr int whole_clusters_at_once(int blocks, int processors) {
+  return std::max(int(clusters_at_once(blocks, processors)), 1);
 }
 
 /// How many blocks a multiprocessor has at most, of `count` clusters of `blocks` blocks.

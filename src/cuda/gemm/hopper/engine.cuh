@@ -6,11 +6,11 @@
 // cooperation the consumers each have half of a tile's rows; alternating, each has tiles of its
 // own, and one multiplies while the other one stores. Of operands in planes, a step along k takes
 // several stages, out of which slots.cuh makes its products; floats whose rows do not run along k
-// go through registers, by fragments.cuh. The two blocks of a cluster compute tiles one below the
-// other and copy half of the columns' panel each, for both. Tiles that would leave a round
-// incomplete are cut along k; their sums go to the workspace and are added up by a second kernel in
-// a fixed order. Where all tiles are cut and a block has one slice, those of a tile can be a
-// cluster that adds them up, in the same order, out of each other's shared memory.
+// go through registers, by fragments.cuh. The blocks of a cluster compute tiles one below the
+// other and copy a share of the columns' panel each, for all of them. Tiles that would leave a
+// round incomplete are cut along k; their sums go to the workspace and are added up by a second
+// kernel in a fixed order. Where all tiles are cut and a block has one slice, those of a tile can
+// be a cluster that adds them up, in the same order, out of each other's shared memory.
 //
 // Limit: the tensor cores, 2,048 multiply-adds of 16 bits a clock and multiprocessor, and the power
 // that they draw: 128 bytes of k of a tile of 128×256 take 1,024 clocks, for which 48 KiB come from
@@ -52,45 +52,55 @@ __device__ void bring_results(const Problem<Acc>& p, Ring<T::kStages>& ring, uns
   }
 }
 
-/// What is asked for of a tile's rows of A or columns of B, from `begin` on. Of an operand that is
-/// not along k these are boxes of kElements rows or columns each.
+/// What is asked for of a tile's rows of A or columns of B, from `begin` on, by block `rank` of
+/// `cluster` that share it. Of an operand that is not along k these are boxes of kElements rows or
+/// columns each.
 template <class In, bool kAlongK, int kSize>
 struct Piece {
   static constexpr int kElements = kDepthBytes / kBytesOf<In>;
   static constexpr unsigned kBoxBytes = kElements * kDepthBytes;
+  static constexpr int kBoxes = kSize / kElements;
 
   const CUtensorMap& map;
-  int begin, boxes;
-  unsigned bytes;
+  int begin;
+  int at;          // along k: where the block's share begins
+  int boxes;       // else: that there are
+  unsigned bytes;  // of a stage, by all blocks
 
-  __device__ Piece(const Panels& p, int begin)
-      : map(kAlongK ? p.map_at(begin) : p.map),
-        begin(begin),
-        boxes(min(max((p.size - begin + kElements - 1) / kElements, 0), kSize / kElements)),
-        bytes(kAlongK ? p.bytes_at(begin) : unsigned(boxes) * kBoxBytes) {}
+  __device__ Piece(const Panels& p, int begin, unsigned rank = 0, unsigned cluster = 1)
+      : map(kAlongK ? p.map_at(begin) : p.map), begin(begin) {
+    if constexpr (kAlongK) {
+      const int units = p.units_at(begin), share = p.share_at(begin);
+      at = min(int(rank) * share, units - share);
+      bytes = units == 0 ? 0 : cluster * unsigned(share) * kDepthBytes;
+    } else {
+      boxes = min(max((p.size - begin + kElements - 1) / kElements, 0), kBoxes);
+      bytes = unsigned(cluster == 1 ? boxes : kBoxes) * kBoxBytes;
+    }
+  }
 
   __device__ void load(unsigned to, int k, int matrix, Barrier full) const {
     if constexpr (kAlongK) {
       if (bytes > 0) load_box(to, map, k, begin, matrix, full);
     } else {
 #pragma unroll
-      for (int c = 0; c < kSize / kElements; ++c)
+      for (int c = 0; c < kBoxes; ++c)
         if (c < boxes)
           load_box(to + unsigned(c) * kBoxBytes, map, begin + c * kElements, k, matrix, full);
     }
   }
-  /// The half that is block `rank`'s of a pair, to both; boxes beyond the operand too.
-  __device__ void load_half(unsigned rank, unsigned to, int k, int matrix, Barrier full) const {
+  /// The block's share, to all blocks; boxes beyond the operand too.
+  __device__ void load_share(unsigned rank, unsigned cluster, unsigned to, int k, int matrix,
+                             Barrier full) const {
+    const auto all = static_cast<unsigned short>((1u << cluster) - 1);
     if constexpr (kAlongK) {
-      const unsigned half = bytes / 2;
-      load_box_to(3, to + rank * half, map, k, begin + int(rank * (half / kDepthBytes)), matrix,
-                  full);
+      load_box_to(all, to + unsigned(at * kDepthBytes), map, k, begin + at, matrix, full);
     } else {
-      constexpr int kBoxes = kSize / kElements;
 #pragma unroll
       for (int c = 0; c < kBoxes; ++c)
-        if (c / ((kBoxes + 1) / 2) == int(rank))
-          load_box_to(3, to + unsigned(c) * kBoxBytes, map, begin + c * kElements, k, matrix, full);
+        if ((unsigned(c) & (cluster - 1)) == rank)
+          load_box_to(all, to + unsigned(c) * kBoxBytes, map, begin + c * kElements, k, matrix,
+                      full);
     }
   }
 };
@@ -99,7 +109,6 @@ template <class T, class In, bool kAAlongK, bool kBAlongK>
 __device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::kStages> barriers) {
   constexpr int kElements = kDepthBytes / kBytesOf<In>, kPlanes = kPlanesOf<In>;
   const Schedule& s = p.schedule;
-  const bool pair = s.cluster == 2;
   const unsigned rank = rank_of_tile(s);
   Ring<T::kStages> ring;
   for (unsigned index = blockIdx.x / s.cluster; index < s.items; index += gridDim.x / s.cluster) {
@@ -108,8 +117,8 @@ __device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
     const int batch_a = p.shared_a ? 0 : item.batch * kPlanes;
     const int batch_b = p.shared_b ? 0 : item.batch * kPlanes;
     const Piece<In, kAAlongK, T::kRows> piece_a(p.panels_a, row0);
-    const Piece<In, kBAlongK, T::kCols> piece_b(p.panels_b, col0);
-    const unsigned bytes_b = pair && !kBAlongK ? unsigned(T::kBytesB) : piece_b.bytes;
+    const Piece<In, kBAlongK, T::kCols> piece_b(p.panels_b, col0, rank, s.cluster);
+    const unsigned bytes = piece_a.bytes + piece_b.bytes;
 #pragma unroll 1
     for (int step = item.begin; step < item.end; ++step) {
       const int k = step * kElements;
@@ -120,10 +129,10 @@ __device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
         const int matrix_a = batch_a + plane_of_a<kPlanes>(slot);
         const int matrix_b = batch_b + plane_of_b<kPlanes>(slot);
         barriers.empty(ring.stage).wait(ring.parity ^ 1);
-        full.arrive_expecting(piece_a.bytes + bytes_b);
+        full.arrive_expecting(bytes);
         piece_a.load(a, k, matrix_a, full);
-        if (pair)
-          piece_b.load_half(rank, b, k, matrix_b, full);
+        if (s.cluster > 1)
+          piece_b.load_share(rank, s.cluster, b, k, matrix_b, full);
         else
           piece_b.load(b, k, matrix_b, full);
       }

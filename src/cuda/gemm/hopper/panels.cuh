@@ -10,31 +10,37 @@ namespace mblas::cuda::gemm::hopper {
 /// stored: the copy engine takes longer to fill a row with zeros than to bring one (bf16
 /// 136×4096×4096 24.5 and 17.7 us).
 struct Panels {
-  CUtensorMap map, edge_map;   ///< of whole panels, and of the one that ends beyond the operand
-  int size;                    ///< of the operand
-  int edge;                    ///< where that panel begins; `size` where there is none
-  unsigned bytes, edge_bytes;  ///< of a panel in a stage
+  CUtensorMap map, edge_map;  ///< of whole panels, and of the one that ends beyond the operand
+  int size;                   ///< of the operand
+  int edge;                   ///< where that panel begins; `size` where there is none
+  int units, edge_units;      ///< of a panel that are brought
+  int share, edge_share;      ///< that each block of a cluster brings for all of them
 
   __device__ const CUtensorMap& map_at(int begin) const { return begin >= edge ? edge_map : map; }
-  __device__ unsigned bytes_at(int begin) const {
-    return begin >= size ? 0 : begin >= edge ? edge_bytes : bytes;
+  __device__ int units_at(int begin) const {
+    return begin >= size ? 0 : begin >= edge ? edge_units : units;
   }
+  __device__ int share_at(int begin) const { return begin >= edge ? edge_share : share; }
 };
 
-/// `size` in panels of `whole` units that bring `unit_bytes` of a stage each; map_of(units) makes
-/// the map of so many. Only panels of whole multiples of `step` units are brought.
+/// `size` in panels of `whole` units, which `cluster` blocks bring together; map_of(units) makes
+/// the map of so many. Units come eight at a time, as they are swizzled. Shares are equal: where
+/// eights cannot be dealt out, some come twice.
 template <class MapOf>
-Panels panels_of(long long size, int whole, int step, unsigned unit_bytes, const MapOf& map_of) {
-  const auto rounded = [&](long long units) { return int((units + step - 1) / step * step); };
-  const int left = int(size % whole), first = size < whole ? rounded(size) : whole;
+Panels panels_of(long long size, int whole, int cluster, const MapOf& map_of) {
+  const auto rounded = [](long long units) { return int((units + 7) / 8 * 8); };
+  const auto share_of = [&](int units) { return rounded((units + cluster - 1) / cluster); };
+  const int left = int(size % whole);
   Panels panels = {};
-  panels.map = map_of(first);
   panels.size = panels.edge = int(size);
-  panels.bytes = unsigned(first) * unit_bytes;
+  panels.units = size < whole ? rounded(size) : whole;
+  panels.share = share_of(panels.units);
+  panels.map = map_of(panels.share);
   if (left > 0 && size > whole) {
     panels.edge -= left;
-    panels.edge_map = map_of(rounded(left));
-    panels.edge_bytes = unsigned(rounded(left)) * unit_bytes;
+    panels.edge_units = rounded(left);
+    panels.edge_share = share_of(panels.edge_units);
+    panels.edge_map = map_of(panels.edge_share);
   }
   return panels;
 }

@@ -120,6 +120,9 @@ struct Cost {
   static constexpr double kJoinedMemory = 1.45, kSharedMemory = 1.3;
   static constexpr double kBytes = 4.0e6;     // of sums a microsecond, written and read
   static constexpr double kStepBytes = 87e3;  // of lines that all blocks fetch, a microsecond each
+  // A row of a box in two lines of the cache: so many times a row in one. Those are then what a
+  // block by itself waits for, too.
+  static constexpr double kLoose = 1.8;
   static constexpr double kMemoryBytes = 4.3e6;  // of A, B and C a microsecond, all blocks busy
   // An element of results that are not boxes, more than in boxes, also while others multiply.
   static constexpr double kByThreads = 1e-4;
@@ -156,7 +159,8 @@ inline Plan plan_of(Shape x, const Config& c) {
   p.cluster = c.cluster;
   p.rows = ceil_div(x.m, std::int64_t(t.rows) * c.cluster);
   p.cols = ceil_div(x.n, t.cols);
-  const std::int64_t all = p.clusters(x.batch), at_once = std::max(x.processors / c.cluster, 1);
+  const std::int64_t all = p.clusters(x.batch),
+                     at_once = whole_clusters_at_once(c.cluster, x.processors);
   p.slice_steps = int(ceil_div(x.steps, c.slices));
   p.slices = x.steps == 0 ? 1 : int(ceil_div(x.steps, p.slice_steps));
   p.joined = c.joined;
@@ -175,15 +179,16 @@ inline Plan plan_of(Shape x, const Config& c) {
 
   // The blocks of a cluster share what they fetch of B. Of few rows or columns no more is fetched.
   const auto lines_of = [](int most, std::int64_t size, bool loose) {
-    return double(std::min<std::int64_t>(most, size)) * (loose ? 2 : 1);
+    return double(std::min<std::int64_t>(most, size)) * (loose ? Cost::kLoose : 1);
   };
   const double lines =
       lines_of(t.rows, x.m, x.loose_a) + lines_of(t.cols, x.n, x.loose_b) / c.cluster;
-  const double step =
-      std::max(t.step, lines * 128 / Cost::kStepBytes) * (c.cluster > 1 ? 1 : Cost::kApart);
+  const double fetch = lines * 128 / Cost::kStepBytes;
+  const double step = std::max(t.step, fetch) * (c.cluster > 1 ? 1 : Cost::kApart);
+  const double alone = std::max(t.alone, x.loose_a || x.loose_b ? fetch : 0);
   const auto round = [&](double blocks, double steps) {
     const double busy = std::min(blocks / double(at_once), 1.0);
-    return steps * (t.alone + (step - t.alone) * busy);
+    return steps * (alone + (step - alone) * busy);
   };
   const double whole = double(p.whole), items = cut * p.slices;
   const double rounds = std::ceil(whole / double(at_once));
@@ -224,7 +229,7 @@ template <class F>
 constexpr void for_each_config(std::span<const TileInfo> tiles, F&& f) {
   const int count = int(tiles.size());
   for (int tile = 0; tile < count; ++tile)
-    for (const int cluster : {1, 2})
+    for (const int cluster : {1, 2, 4})
       for (const int slices : {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64})
         f(Config{tile, cluster, slices});
   for (int tile = 0; tile < count; ++tile)

@@ -6,6 +6,7 @@
 
 #include "cuda/early.cuh"
 #include "cuda/gemm/allow_shared.cuh"
+#include "cuda/gemm/clusters.hpp"
 #include "cuda/gemm/hopper/engine.cuh"
 #include "cuda/gemm/hopper/tensor_map.hpp"
 
@@ -93,8 +94,9 @@ void launch_engine(const Problem<Sum<In>>& p, const CudaQueue& queue) {
   const auto kernel = engine_kernel<T, In, kAAlongK, kBAlongK>;
   allow_shared(kernel, int(T::kShared), queue.device().ordinal, allowed);
   const Schedule& s = p.schedule;
-  const unsigned units = unsigned(std::max(queue.device().compute_units, 2));
-  const unsigned blocks = s.joined ? s.items : std::min(s.items, units / s.cluster) * s.cluster;
+  const unsigned at_once =
+      unsigned(whole_clusters_at_once(int(s.cluster), queue.device().compute_units));
+  const unsigned blocks = s.joined ? s.items : std::min(s.items, at_once) * s.cluster;
   launch_engine_kernel(queue, kernel, blocks, kThreads, s.together(), T::kShared, p,
                        !queue.capturing());
   if constexpr (kCuts<In> && !T::kJoins) {
@@ -110,12 +112,10 @@ template <class T, class In>
 void run_tile(Problem<Sum<In>>& p, const Source& a, const Source& b, const CudaQueue& queue) {
   constexpr int kSize = kBytesOf<In>, kElements = kDepthBytes / kSize;
   const DeviceGuard guard(queue.device().ordinal);
-  // Rows of boxes come eight at a time; a cluster's blocks bring an equal part each of B's.
   const auto panels = [](const Source& x, int tile, int cluster) {
-    return panels_of(x.along_k ? x.rows : x.cols, tile, 8 * cluster, unsigned(kDepthBytes),
-                     [&](int rows) {
-                       return x.map(kMapType<In>, kSize, x.along_k ? rows / cluster : kElements);
-                     });
+    return panels_of(x.along_k ? x.rows : x.cols, tile, cluster, [&](int rows) {
+      return x.map(kMapType<In>, kSize, x.along_k ? rows : kElements);
+    });
   };
   if (p.schedule.steps > 0) {
     p.panels_a = panels(a, T::kRows, 1);

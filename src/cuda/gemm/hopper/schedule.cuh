@@ -15,7 +15,7 @@ struct Schedule {
   unsigned items;       ///< whole ones and slices
   int steps;            ///< stages of k
   int slice_steps;
-  unsigned cluster;  ///< 1 or 2 blocks
+  unsigned cluster;  ///< 1, 2 or 4 blocks
   bool joined;       ///< each block has one slice; a tile's are a cluster, which adds them up
 
   /// Blocks that are launched as a cluster.
