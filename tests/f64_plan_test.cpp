@@ -31,7 +31,8 @@ struct Doubles {
         .batch = 1,
         .products = complex ? 4 : 1,
         .units = 132,
-        .element_bytes = complex ? 16 : 8};
+        .element_bytes = complex ? 16 : 8,
+        .loose_c = !complex && n % 2 != 0};
   }
   mma64::Shape for_mma() const {
     return {
@@ -82,7 +83,10 @@ TEST(F64Plan, TilesThatAreCopiedElementByElement) {
   EXPECT_EQ((Doubles{128, 128, 128}.by_mma()), "32x32");
   EXPECT_EQ((Doubles{1500, 3, 200}.by_mma()), "32x32");
   EXPECT_EQ((Doubles{24, 1500, 3000}.by_mma()), "32x32_parts8");
-  EXPECT_EQ((Doubles{200, 200, 1500}.by_mma()), "64x32_parts4");
+  EXPECT_EQ((Doubles{200, 711, 3000}.by_mma()), "64x64_parts8");
+  EXPECT_EQ((Doubles{512, 512, 512}.by_mma()), "64x32");
+  EXPECT_EQ((Doubles{711, 711, 711}.by_mma()), "128x64_parts3");
+  EXPECT_EQ((Doubles{711, 711, 24}.by_mma()), "64x64");
   EXPECT_EQ((Doubles{3000, 3000, 200}.by_mma()), "64x64");
   EXPECT_EQ((Doubles{1025, 1027, 1029}.by_mma()), "64x64");
   EXPECT_EQ((Doubles{4095, 4097, 4093}.by_mma()), "128x64");
@@ -110,12 +114,13 @@ TEST(F64Plan, PartsCoverK) {
 
 TEST(F64Plan, FewTilesOfALongKAreLeft) {
   for (const Doubles& x : {Doubles{200, 200, 3000}, Doubles{200, 200, 1500}, Doubles{24, 711, 3000},
-                           Doubles{24, 1500, 3000}, Doubles{24, 3000, 3000}})
+                           Doubles{24, 1500, 3000}, Doubles{24, 3000, 3000}, Doubles{3000, 711, 24},
+                           Doubles{3000, 711, 200}, Doubles{200, 200, 200}})
     EXPECT_TRUE(x.is_left_to_mma()) << x.m << "x" << x.n << "x" << x.k;
   for (const Doubles& x : {Doubles{1500, 200, 3000}, Doubles{200, 3000, 3000},
                            Doubles{1500, 1500, 24}, Doubles{3000, 3000, 200}})
     EXPECT_FALSE(x.is_left_to_mma()) << x.m << "x" << x.n << "x" << x.k;
-  for (std::int64_t size = 256; size <= 16384; size += 128)
+  for (std::int64_t size = 512; size <= 16384; size += 128)
     EXPECT_FALSE((Doubles{size, size, size}.is_left_to_mma())) << size;
 }
 

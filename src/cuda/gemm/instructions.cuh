@@ -11,6 +11,20 @@ __device__ inline unsigned shared_address(const void* p) {
   return unsigned(__cvta_generic_to_shared(p));
 }
 
+/// `x`, of which the compiler knows nothing: what follows from it is computed where it is needed
+/// and takes no registers before, while sums need them all.
+__device__ inline int late(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
+
+/// threadIdx.x, read anew for the same reason.
+__device__ inline int thread_now() {
+  int x;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(x));
+  return x;
+}
+
 /// Copies the first `bytes` of kBytes, and zeros for the rest.
 template <int kBytes>
 __device__ void copy_async(unsigned dst, const void* src, int bytes) {

@@ -66,8 +66,7 @@ Shape shape_of(const GemmArgs& args, const DeviceInfo& device) {
           args.batch,
           real ? 1 : 4,
           std::max(device.compute_units, 1),
-          size_of(args.in),
-          access_bits(args.C, args.batch, size_of(args.out)) % 16 != 0};
+          size_of(args.in)};
 }
 
 /// A configuration: the size of a tile and the number of parts.
@@ -101,7 +100,7 @@ Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
     }
     return {};
   }
-  std::tuple key(args.in, args.m, args.n, args.k, args.batch, device.compute_units, shape.loose_c);
+  std::tuple key(args.in, args.m, args.n, args.k, args.batch, device.compute_units);
   thread_local Memo<decltype(key), Plan> memo;
   return memo(key, [&] { return mma64::choose(shape); });
 }

@@ -15,6 +15,7 @@
 #include <cuda_pipeline_primitives.h>
 
 #include "cuda/early.cuh"
+#include "cuda/gemm/eight_rows.cuh"
 #include "cuda/gemm/gemm.cuh"
 #include "cuda/gemm/instructions.cuh"
 
@@ -156,7 +157,10 @@ struct TensorTile {
   static constexpr int kWarps = kAcross * kDown;  // of a turn
   static constexpr int kThreads = 32 * kWarps * kTurns;
   static constexpr int kM = kWarpRows / 16, kN = kWarpCols / 8;
-  static_assert(kTurns == 1 || kM * kN % 2 == 0);
+  static constexpr int kShare = kM * kN / kTurns;  // of a warp's 16×8 tiles, which a turn finishes
+  static constexpr int kRun = std::min({kN, kShare, 4});  // of them side by side
+  using Rows = EightRows<8 * kRun>;                       // of doubles, on their way to C
+  static_assert(kShare * kTurns == kM * kN && kN % kRun == 0);
   static_assert(kWarpRows % 16 == 0 && kWarpCols % 8 == 0 && kStages >= 2);
   static_assert(kDepth % (4 * kTurns) == 0 && (kTurns == 1 || kTurns == 2));
 
@@ -166,8 +170,9 @@ struct TensorTile {
   using B = Panel<T, kCols, kDepth, kAlongK, kThreads>;
   template <bool kAAlongK, bool kBAlongK>
   static constexpr std::size_t kShared =
-      sizeof(T) * std::max(kStages*(A<kAAlongK>::kSize + B<kBAlongK>::kSize),
-                           kTurns == 1 ? 0 : kRows * kCols);  // what the turns exchange
+      sizeof(T) * std::max({kStages * (A<kAAlongK>::kSize + B<kBAlongK>::kSize),
+                            kTurns == 1 ? 0 : kRows* kCols,  // what the turns exchange
+                            kThreads / 32 * Rows::kSize});
 };
 
 /// A product whose k is cut into `splits` parts of `depth`. Where there is more than one, the
@@ -281,22 +286,25 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     __syncthreads();  // before what writes to the panels next
 
     // Each turn has sums of a part of k: it finishes half of the 16×8 tiles and leaves the others'.
-    const auto mine = [&](int i, int j) { return kTurns == 1 || (i * kN + j) % kTurns == turn; };
+    constexpr int kShare = Tile::kShare;
+    const auto is_mine = [&](int q) { return kTurns == 1 || q / kShare == turn; };
     if constexpr (kTurns == 2) {
-      constexpr int kHalf = kM * kN / 2 * 4, kLanes = 32 * Tile::kWarps;
-      T* const given = panel_a + turn * kHalf * kLanes + warp * 32 + lane;
-      const T* const taken = panel_a + (1 - turn) * kHalf * kLanes + warp * 32 + lane;
+      constexpr int kLanes = 32 * Tile::kWarps;
+      T* const given = panel_a + turn * kShare * 4 * kLanes + warp * 32 + lane;
+      const T* const taken = panel_a + (1 - turn) * kShare * 4 * kLanes + warp * 32 + lane;
 #pragma unroll
       for (int q = 0; q < kM * kN; ++q)
-        if (q % 2 != turn)
+        if (!is_mine(q))
 #pragma unroll
-          for (int e = 0; e < 4; ++e) given[(q / 2 * 4 + e) * kLanes] = sum[q / kN][q % kN].at(e);
+          for (int e = 0; e < 4; ++e)
+            given[(q % kShare * 4 + e) * kLanes] = sum[q / kN][q % kN].at(e);
       __syncthreads();
 #pragma unroll
       for (int q = 0; q < kM * kN; ++q)
-        if (q % 2 == turn)
+        if (is_mine(q))
 #pragma unroll
-          for (int e = 0; e < 4; ++e) sum[q / kN][q % kN].add(e, taken[(q / 2 * 4 + e) * kLanes]);
+          for (int e = 0; e < 4; ++e)
+            sum[q / kN][q % kN].add(e, taken[(q % kShare * 4 + e) * kLanes]);
       __syncthreads();
     }
 
@@ -304,24 +312,50 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     T* const c = whole ? static_cast<T*>(p.C.at(batch))
                        : p.parts + (split * p.tiles.batch + batch) * p.m * p.n;
     const std::int64_t ldc = whole ? p.ldc : p.n;
+    if constexpr (is_complex_v<T>) {
+      // One by one: by rows it would need more registers than there are.
 #pragma unroll
-    for (int i = 0; i < kM; ++i)
+      for (int i = 0; i < kM; ++i)
 #pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const std::int64_t row = i0 + row0 + i * 16 + r * 8 + g;
-        if (row >= p.m) continue;
+        for (int r = 0; r < 2; ++r) {
+          const std::int64_t row = i0 + row0 + i * 16 + r * 8 + g;
+          if (row >= p.m) continue;
 #pragma unroll
-        for (int j = 0; j < kN; ++j)
+          for (int j = 0; j < kN; ++j)
 #pragma unroll
-          for (int e = 0; e < 2; ++e) {
-            const std::int64_t col = j0 + col0 + j * 8 + t * 2 + e;
-            if (col >= p.n || !mine(i, j)) continue;
+            for (int e = 0; e < 2; ++e) {
+              const std::int64_t col = j0 + col0 + j * 8 + t * 2 + e;
+              if (col >= p.n || !is_mine(i * kN + j)) continue;
+              if (whole)
+                store(p, sum[i][j].at(r * 2 + e), c + row * ldc + col);
+              else
+                c[row * ldc + col] = sum[i][j].at(r * 2 + e);
+            }
+        }
+    } else {
+      const int rows = int(min(p.m - i0, std::int64_t(Tile::kRows)));
+      const int cols = int(min(p.n - j0, std::int64_t(Tile::kCols)));
+      T* const tile = c + i0 * ldc + j0;
+      const typename Tile::Rows staged{panel_a + int(threadIdx.x) / 32 * Tile::Rows::kSize};
+#pragma unroll
+      for (int q = 0; q < kM * kN; q += Tile::kRun)
+        if (is_mine(q))
+#pragma unroll
+          for (int r = 0; r < 2; ++r) {
+            const int first = row0 + q / kN * 16 + r * 8, col = col0 + q % kN * 8;
+#pragma unroll
+            for (int j = 0; j < Tile::kRun; ++j) {
+              const auto& x = sum[q / kN][q % kN + j];
+              staged.put(g, j * 8 + t * 2, x.at(r * 2), x.at(r * 2 + 1));
+            }
+            const auto row_of = [&](int row) { return first + row < rows ? first + row : -1; };
             if (whole)
-              store(p, sum[i][j].at(r * 2 + e), c + row * ldc + col);
+              staged.template store<false>(p, tile + col, ldc, cols - col, row_of);
             else
-              c[row * ldc + col] = sum[i][j].at(r * 2 + e);
+              staged.template store<true>(p, tile + col, ldc, cols - col, row_of);
           }
-      }
+      __syncthreads();  // before the next tile's copies
+    }
   }
 }
 

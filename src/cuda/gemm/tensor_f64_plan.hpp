@@ -19,10 +19,10 @@ struct TileInfo {
 
 /// By number; figures of an H200.
 inline constexpr TileInfo kTiles[] = {
-    {128, 64, 16, 2, 0.93, 0.88},
+    {128, 64, 16, 2, 0.925, 0.80},
     {64, 64, 16, 3, 0.90, 0.63},
-    {64, 32, 32, 2, 0.715, 0.64},
-    {32, 32, 32, 3, 0.515, 0.375},
+    {64, 32, 32, 2, 0.70, 0.60},
+    {32, 32, 32, 3, 0.52, 0.45},
 };
 inline constexpr TileInfo kComplexTiles[] = {
     {64, 64, 8, 2, 0.96, 0.70},
@@ -35,7 +35,6 @@ struct Shape {
   std::int64_t m, n, k, batch;
   int products;  ///< real ones of an element's
   int units, element_bytes;
-  bool loose_c = false;  ///< rows of C do not start at multiples of 16 bytes
 };
 
 /// `tile` < 0: there is none.
@@ -67,13 +66,13 @@ inline double tiles_of(const Shape& s, const TileInfo& t) {
 /// In cycles of 1.98 GHz, as all of these constants.
 inline Plan plan_of(const Shape& s, int tile, int splits) {
   constexpr double kMultiplyAdds = 128;  // of a multiprocessor
-  constexpr double kStart = 5700;        // of a launch, until the first block begins
-  constexpr double kTile = 2000;         // a tile's beginning and end
-  constexpr double kResultBytes = 7.8;   // that a multiprocessor writes
-  constexpr double kMemoryBytes = 2000;  // of A and B
-  constexpr double kLoose = 1.35;        // times as long for results that are stored one by one
-  constexpr double kSecondKernel = 4300;
-  constexpr double kSums = 160;  // elements that the second kernel adds up
+  constexpr double kStart = 4500;        // of a launch, until the first block begins
+  constexpr double kTile = 2550;         // a tile's beginning and end
+  // That a multiprocessor writes; complex ones go one by one.
+  const double result_bytes = s.products == 1 ? 11.3 : 7.8;
+  constexpr double kMemoryBytes = 1270;  // of A and B
+  constexpr double kSecondKernel = 2960;
+  constexpr double kSums = 133;  // elements that the second kernel adds up
 
   const TileInfo& t = s.tiles[std::size_t(tile)];
   Plan plan;
@@ -82,11 +81,10 @@ inline Plan plan_of(const Shape& s, int tile, int splits) {
   plan.splits = s.k == 0 ? 1 : int(divide_up(s.k, plan.depth));
   const double products = double(t.rows) * t.cols * s.products * double(plan.depth) / kMultiplyAdds;
   const double results = double(std::min<std::int64_t>(t.rows, s.m)) *
-                         double(std::min<std::int64_t>(t.cols, s.n)) * s.element_bytes *
-                         (s.loose_c ? kLoose : 1);
+                         double(std::min<std::int64_t>(t.cols, s.n)) * s.element_bytes;
   const auto round = [&](double blocks) {  // of a multiprocessor
     return std::max(products / t.alone, blocks * products / t.full) + kTile +
-           blocks * results / kResultBytes;
+           blocks * results / result_bytes;
   };
   const double blocks = tiles_of(s, t) * plan.splits, at_once = double(s.units) * t.blocks;
   const double full = std::floor(blocks / at_once);

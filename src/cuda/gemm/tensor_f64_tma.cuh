@@ -23,6 +23,7 @@
 #pragma once
 
 #include "cuda/early.cuh"
+#include "cuda/gemm/eight_rows.cuh"
 #include "cuda/gemm/gemm.cuh"
 #include "cuda/gemm/groups.cuh"
 #include "cuda/gemm/hopper/copy.cuh"
@@ -50,7 +51,12 @@ struct Tile {
   static constexpr unsigned kBytesX = kX * 128, kStageBytes = (kX + kY) * 128;
   static constexpr unsigned kExchange =
       kGroups == 1 ? 0 : unsigned(kGroups * kX * kY * int(sizeof(T)));
-  static constexpr unsigned kShared = kStages * (kStageBytes + 16) + kExchange + 1024;
+  // What is not stored as pairs. Of 128×128 it would take more registers than there are, and
+  // complex numbers may lie at multiples of 8 bytes.
+  static constexpr bool kByRows = sizeof(T) == 8 && kM * kN <= 8;
+  using Rows = EightRows<16>;
+  static constexpr unsigned kRowsBytes = kByRows ? unsigned(kWarps * Rows::kSize * 8) : 0;
+  static constexpr unsigned kShared = kStages * (kStageBytes + 16) + kExchange + kRowsBytes + 1024;
   static_assert(kGroups * kPlaces == kWarps && kM * kN / 2 % kGroups == 0 && kM % 2 == 0);
 };
 
@@ -63,20 +69,6 @@ struct Problem : GemmProblem<T> {
   bool vectors_c;         // rows of C begin at multiples of 16 bytes
   T* parts;
 };
-
-/// `x`, of which the compiler knows nothing: what follows from it is computed where it is needed
-/// and takes no registers before, while the sums need them all.
-__device__ inline int late(int x) {
-  asm volatile("" : "+r"(x));
-  return x;
-}
-
-/// threadIdx.x, read anew for the same reason.
-__device__ inline int thread_now() {
-  int x;
-  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(x));
-  return x;
-}
 
 /// The piece in which the block's step number `at` is; false: it has no such step.
 __device__ inline bool find_piece(const Schedule& s, int at, Piece& piece) {
@@ -360,7 +352,8 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   extern __shared__ unsigned char shared[];
   const unsigned panels = (shared_address(shared) + 1023) / 1024 * 1024;
   const unsigned exchange = panels + kStages * Tile::kStageBytes;
-  const unsigned barriers = exchange + Tile::kExchange;
+  const unsigned rows_out = exchange + Tile::kExchange;
+  const unsigned barriers = rows_out + Tile::kRowsBytes;
   const auto full = [&](unsigned stage) { return Barrier{barriers + stage * 8}; };
   const auto empty = [&](unsigned stage) { return Barrier{barriers + (kStages + stage) * 8}; };
 
@@ -546,10 +539,37 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
           });
         }
       };
-      if (cols == kCols && p.vectors_c)
+      if (cols == kCols && p.vectors_c) {
         finish.template operator()<true>();
-      else
+      } else if constexpr (Tile::kByRows) {
+        // Eight rows at a time, those of half of a pair of fragments.
+        const typename Tile::Rows staged{
+            reinterpret_cast<T*>(shared + (rows_out - shared_address(shared))) +
+            thread_now() / 32 * Tile::Rows::kSize};
+#pragma unroll
+        for (int s = 0; s < kM * kPairs; ++s) {
+          if (!mine(s / kPairs, s % kPairs)) continue;
+#pragma unroll
+          for (int h = 0; h < 2; ++h) {
+            const int now = thread_now() / 32, x1 = x_of_warp(now) + s / kPairs * 16,
+                      y1 = y_of_warp(now) + s % kPairs * 16;
+            for_each_pair(s, [&](int e, int, int, T v, T w) {
+              if (e / 2 != h) return;
+              if constexpr (kSwapped)
+                staged.put(2 * t + e % 2, 2 * g, v, w);
+              else
+                staged.put(g, e % 2 * 8 + 2 * t, v, w);
+            });
+            const int col = kSwapped ? x1 : y1;
+            staged.template store<false>(p, c + col, p.ldc, cols - col, [&](int row) {
+              const int at = kSwapped ? y1 + 8 * h + row : x1 + f.place_x(0, h, row);
+              return at < rows ? at : -1;
+            });
+          }
+        }
+      } else {
         finish.template operator()<false>();
+      }
     } else {
       T* const c = p.parts + std::int64_t(done.part) * Tile::kX * Tile::kY;
 #pragma unroll

@@ -15,16 +15,17 @@ struct TileInfo {
   int stages;       ///< steps whose boxes are under way or in use
   double rate;      ///< share of the tensor cores' multiply-adds
   double ends;      ///< cycles of a tile's beginning and end, in which C is written
+  double loose;     ///< more for an element, where rows of C start anywhere
 };
 
 /// By number; figures of an H200.
 inline constexpr TileInfo kTiles[] = {
-    {128, 128, 16, 6, 0.97, 8900},
-    {128, 64, 16, 8, 0.955, 4050},
-    {64, 64, 16, 8, 0.93, 3480},
-    {64, 32, 16, 12, 0.92, 3080},
+    {128, 128, 16, 6, 0.97, 8900, 0.85},
+    {128, 64, 16, 8, 0.955, 4050, 0.28},
+    {64, 64, 16, 8, 0.93, 3480, 0.39},
+    {64, 32, 16, 12, 0.92, 3080, 0.67},
 };
-inline constexpr TileInfo kComplexTiles[] = {{64, 128, 8, 8, 0.96, 8900}};
+inline constexpr TileInfo kComplexTiles[] = {{64, 128, 8, 8, 0.96, 8900, 0.77}};
 
 struct Shape {
   std::span<const TileInfo> tiles;
@@ -98,7 +99,6 @@ inline Plan plan_of(const Shape& s, int tile, bool cut) {
   // From asking for a box until it is there: while all blocks ask, and how much longer where what
   // is read is more than a cache holds, and no other block reads the same.
   constexpr double kBoxes = 4000, kMemory = 3500, kCacheBytes = 50e6;
-  constexpr double kLoose = 0.77;  // more for an element of C that is stored by itself
   constexpr double kSecondKernel = 8100;
   constexpr double kPartBytes = 850;  // that all blocks write
   constexpr double kSums = 34;        // elements that the second kernel adds up
@@ -131,7 +131,7 @@ inline Plan plan_of(const Shape& s, int tile, bool cut) {
   const double step =
       std::max(double(t.x) * t.y * t.depth * s.products / kMultiplyAdds / t.rate, way / t.stages);
 
-  const double elements = double(t.x) * t.y, ends = t.ends + (s.loose_c ? kLoose : 0) * elements;
+  const double elements = double(t.x) * t.y, ends = t.ends + (s.loose_c ? t.loose : 0) * elements;
   const std::int64_t rounds = (plan.whole + s.units - 1) / s.units;
   plan.cycles = kStart + double(rounds) * (double(plan.steps) * step + ends);
   if (cut)
