@@ -120,13 +120,10 @@ struct Cost {
   static constexpr double kJoinedMemory = 1.45, kSharedMemory = 1.3;
   static constexpr double kBytes = 4.0e6;     // of sums a microsecond, written and read
   static constexpr double kStepBytes = 87e3;  // of lines that all blocks fetch, a microsecond each
-  // A row of a box in two lines of the cache: so many times a row in one. Those are then what a
-  // block by itself waits for, too.
-  static constexpr double kLoose = 1.8;
   static constexpr double kMemoryBytes = 4.3e6;  // of A, B and C a microsecond, all blocks busy
   // An element of results that are not boxes, more than in boxes, also while others multiply.
   static constexpr double kByThreads = 1e-4;
-  static constexpr double kCluster = 0.7;  // that clusters start later
+  static constexpr double kCluster = 0.7;  // that clusters of two start later, those of four twice
   // Blocks that fetch all for themselves take so much longer for a step: the clock is lower where
   // more power is drawn. (16384³ of floats in planes 1.017, 8192³ 1.021, 4096³ 1.008.)
   static constexpr double kApart = 1.02;
@@ -179,16 +176,15 @@ inline Plan plan_of(Shape x, const Config& c) {
 
   // The blocks of a cluster share what they fetch of B. Of few rows or columns no more is fetched.
   const auto lines_of = [](int most, std::int64_t size, bool loose) {
-    return double(std::min<std::int64_t>(most, size)) * (loose ? Cost::kLoose : 1);
+    return double(std::min<std::int64_t>(most, size)) * (loose ? 2 : 1);
   };
   const double lines =
       lines_of(t.rows, x.m, x.loose_a) + lines_of(t.cols, x.n, x.loose_b) / c.cluster;
-  const double fetch = lines * 128 / Cost::kStepBytes;
-  const double step = std::max(t.step, fetch) * (c.cluster > 1 ? 1 : Cost::kApart);
-  const double alone = std::max(t.alone, x.loose_a || x.loose_b ? fetch : 0);
+  const double step =
+      std::max(t.step, lines * 128 / Cost::kStepBytes) * (c.cluster > 1 ? 1 : Cost::kApart);
   const auto round = [&](double blocks, double steps) {
     const double busy = std::min(blocks / double(at_once), 1.0);
-    return steps * (alone + (step - alone) * busy);
+    return steps * (t.alone + (step - t.alone) * busy);
   };
   const double whole = double(p.whole), items = cut * p.slices;
   const double rounds = std::ceil(whole / double(at_once));
@@ -206,7 +202,7 @@ inline Plan plan_of(Shape x, const Config& c) {
       double(x.batch) * (apart * double(x.m + x.n) * steps * 128 + double(x.m * x.n) * 2);
   const double memory = steps > 0 ? bytes / (Cost::kMemoryBytes * std::sqrt(busy)) : 0;
   // Consumers that alternate hide the writing of all results but the last.
-  p.microseconds = Cost::kStart + (c.cluster > 1 ? Cost::kCluster : 0) + t.finish +
+  p.microseconds = Cost::kStart + Cost::kCluster * (c.cluster / 2) + t.finish +
                    (x.boxes ? 0 : Cost::kByThreads * t.rows * t.cols * rounds) +
                    std::max(loops, memory) +
                    (t.alternating ? 0 : (rounds + rounds_cut - 1) * t.finish);
@@ -231,7 +227,7 @@ constexpr void for_each_config(std::span<const TileInfo> tiles, F&& f) {
   for (int tile = 0; tile < count; ++tile)
     for (const int cluster : {1, 2, 4})
       for (const int slices : {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 64})
-        f(Config{tile, cluster, slices});
+        if (cluster < 4 || slices == 1) f(Config{tile, cluster, slices});
   for (int tile = 0; tile < count; ++tile)
     if (tiles[std::size_t(tile)].joins())
       for (const int slices : kJoined) f(Config{tile, 1, slices, true});
