@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/config_list.hpp"
+#include "cuda/gemm/hopper/panels.cuh"
 #include "cuda/gemm/hopper/tensor_map.hpp"
 #include "cuda/gemm/tensor_f64.hpp"
 #include "cuda/gemm/tensor_f64_tma_plan.hpp"
@@ -95,19 +96,23 @@ void run_as(const GemmArgs& args, const CudaQueue& queue) {
   Problem<T> p;
   static_cast<GemmProblem<T>&>(p) = gemm_problem<T, T>(args, queue, 1, 1);
 
-  const auto map = [&](const DeviceInput& data, const Input& x, bool along_k, std::int64_t side,
-                       int box, bool& batch) {
+  const auto panels = [&](const DeviceInput& data, const Input& x, bool along_k, std::int64_t side,
+                          int box, bool& batch) {
     batch = x.stride != 0 && args.batch > 1;
-    return hopper::tensor_map({CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 8, data.data,
-                               along_k ? side : args.k, (along_k ? args.k : side) * kDoubles,
-                               x.ld * kDoubles, x.stride * kDoubles, batch ? args.batch : 1,
-                               along_k ? box : t.depth});
+    return hopper::panels_of(side, box, 1, [&](int rows) {
+      return hopper::tensor_map({CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 8, data.data,
+                                 along_k ? side : args.k, (along_k ? args.k : side) * kDoubles,
+                                 x.ld * kDoubles, x.stride * kDoubles, batch ? args.batch : 1,
+                                 along_k ? rows : t.depth});
+    });
   };
   const bool a_along_k = !is_transposed(args.transA), b_along_k = is_transposed(args.transB);
-  CUtensorMap& map_a = swapped ? p.map_y : p.map_x;
-  CUtensorMap& map_b = swapped ? p.map_x : p.map_y;
-  map_a = map(p.A, args.A, a_along_k, args.m, swapped ? t.y : t.x, swapped ? p.batch_y : p.batch_x);
-  map_b = map(p.B, args.B, b_along_k, args.n, swapped ? t.x : t.y, swapped ? p.batch_x : p.batch_y);
+  hopper::Panels& panels_a = swapped ? p.panels_y : p.panels_x;
+  hopper::Panels& panels_b = swapped ? p.panels_x : p.panels_y;
+  panels_a =
+      panels(p.A, args.A, a_along_k, args.m, swapped ? t.y : t.x, swapped ? p.batch_y : p.batch_x);
+  panels_b =
+      panels(p.B, args.B, b_along_k, args.n, swapped ? t.x : t.y, swapped ? p.batch_x : p.batch_y);
   p.tiles_x = int(ceil_div(swapped ? args.n : args.m, t.x));
   p.tiles_y = int(ceil_div(swapped ? args.m : args.n, t.y));
   p.vectors_c = access_bits(args.C, args.batch, sizeof(T)) % 16 == 0;
