@@ -143,24 +143,27 @@ __device__ inline double load_single(unsigned address) {
   return x;
 }
 
-/// A tile's side of kSize elements from `begin` on: along k those that there are, 128 bytes each,
-/// as the copy engine takes longer to fill a row with zeros than to bring one; else boxes of kWide
-/// elements by the step's depth, all of them: with a loop that ends where the operand does the
-/// producer is too slow (512³ 14.2 us for 12.2).
+/// A tile's side of kSize elements from `begin` on. Along k those that there are, 128 bytes each,
+/// as the copy engine takes longer to fill a row with zeros than to bring one; kWhole: it is known
+/// that all are there. Else boxes of kWide elements by the step's depth, all of them: with a loop
+/// that ends where the operand does the producer is too slow (512³ 14.2 us for 12.2).
 template <class Panel, bool kAlongK, int kSize>
 struct Side {
   const hopper::Panels& panels;
   int begin;
 
+  __device__ bool is_whole() const { return !kAlongK || panels.units_at(begin) == kSize; }
+  template <bool kWhole>
   __device__ unsigned bytes() const {
-    return unsigned(kAlongK ? panels.units_at(begin) : kSize) * 128;
+    return unsigned(kWhole || !kAlongK ? kSize : panels.units_at(begin)) * 128;
   }
   /// Those of step `l` along k, of elements of so many doubles.
-  template <int kDoubles>
+  template <bool kWhole, int kDoubles>
   __device__ void load(unsigned to, int l, int batch, Barrier full) const {
     if constexpr (kAlongK) {
       // Late: the producer has 24 registers.
-      hopper::load_box(to, panels.map_at(late(begin)), l * kDoubles, begin, batch, full);
+      const CUtensorMap& map = kWhole ? panels.map : panels.map_at(late(begin));
+      hopper::load_box(to, map, l * kDoubles, begin, batch, full);
     } else {
 #pragma unroll 2
       for (int i = 0; i < kSize; i += Panel::kWide)
@@ -406,17 +409,24 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
       const int batch_x = p.batch_x ? place.batch : 0, batch_y = p.batch_y ? place.batch : 0;
       const Side<PanelX, kXAlongK, Tile::kX> side_x{p.panels_x, place.x};
       const Side<PanelY, kYAlongK, Tile::kY> side_y{p.panels_y, place.y};
-      const unsigned bytes = side_x.bytes() + side_y.bytes();
+      // Apart, as looking up maps and bytes at each step costs whole tiles 1 % of the time.
+      const auto bring = [&]<bool kWhole>() {
+        const unsigned bytes = side_x.template bytes<kWhole>() + side_y.template bytes<kWhole>();
 #pragma unroll 1
-      for (int step = piece.first; step < piece.first + piece.steps; ++step, ++at) {
-        const unsigned stage = unsigned(at) % kStages;
-        empty(stage).wait((unsigned(at) / kStages + 1) % 2);
-        full(stage).arrive_expecting(bytes);
-        const unsigned x = panels + stage * Tile::kStageBytes;
-        const int l = step * Tile::kDepth;
-        side_x.template load<kDoubles>(x, l, batch_x, full(stage));
-        side_y.template load<kDoubles>(x + Tile::kBytesX, l, batch_y, full(stage));
-      }
+        for (int step = piece.first; step < piece.first + piece.steps; ++step, ++at) {
+          const unsigned stage = unsigned(at) % kStages;
+          empty(stage).wait((unsigned(at) / kStages + 1) % 2);
+          full(stage).arrive_expecting(bytes);
+          const unsigned x = panels + stage * Tile::kStageBytes;
+          const int l = step * Tile::kDepth;
+          side_x.template load<kWhole, kDoubles>(x, l, batch_x, full(stage));
+          side_y.template load<kWhole, kDoubles>(x + Tile::kBytesX, l, batch_y, full(stage));
+        }
+      };
+      if (side_x.is_whole() && side_y.is_whole())
+        bring.template operator()<true>();
+      else
+        bring.template operator()<false>();
     }
     return;
   }
