@@ -99,6 +99,25 @@ TEST(HopperPlan, LeavesLittleOfARoundEmpty) {
   EXPECT_EQ(plan.clusters(1), 132);
 }
 
+// Where rows start between lines of the cache, and tiles fill the device once at most.
+TEST(HopperPlan, LooseRowsAreSharedByFour) {
+  const auto cluster_of = [](std::int64_t m, std::int64_t n, std::int64_t k, bool loose) {
+    hopper::Shape x = half_shape(m, n, k, true, true);
+    x.loose_a = x.loose_b = loose;
+    const hopper::Plan plan = choose(x);
+    return plan.clusters(1) > 30 ? 0 : plan.cluster;
+  };
+  EXPECT_EQ(cluster_of(711, 3000, 3000, true), 4);
+  EXPECT_EQ(cluster_of(3000, 200, 3000, true), 4);
+  EXPECT_EQ(cluster_of(200, 3000, 3000, true), 4);
+  EXPECT_NE(cluster_of(711, 3072, 3072, false), 4);
+  EXPECT_NE(cluster_of(3000, 3000, 3000, true), 4);
+  for (const hopper::TileInfo& t : kHalfTiles) {
+    const hopper::Config four{int(&t - kHalfTiles), 4, 1};
+    EXPECT_EQ(plan_of(half_shape(8192, 8192, 64, true, true), four).rows, 0);
+  }
+}
+
 // Few tiles and a long k: a cluster adds up its slices. Where a result is not written as boxes, or
 // tiles are many, none does.
 TEST(HopperPlan, JoinsTheSlicesOfFewTiles) {
