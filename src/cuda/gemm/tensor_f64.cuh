@@ -164,14 +164,15 @@ struct TensorTile {
   static_assert(kWarpRows % 16 == 0 && kWarpCols % 8 == 0 && kStages >= 2);
   static_assert(kDepth % (4 * kTurns) == 0 && (kTurns == 1 || kTurns == 2));
 
+  static constexpr int kExchanged = kTurns == 1 ? 0 : kRows * kCols;  // sums, by the turns
+
   template <bool kAlongK>
   using A = Panel<T, kRows, kDepth, kAlongK, kThreads>;
   template <bool kAlongK>
   using B = Panel<T, kCols, kDepth, kAlongK, kThreads>;
   template <bool kAAlongK, bool kBAlongK>
   static constexpr std::size_t kShared =
-      sizeof(T) * std::max({kStages * (A<kAAlongK>::kSize + B<kBAlongK>::kSize),
-                            kTurns == 1 ? 0 : kRows* kCols,  // what the turns exchange
+      sizeof(T) * std::max({kStages * (A<kAAlongK>::kSize + B<kBAlongK>::kSize), kExchanged,
                             kThreads / 32 * Rows::kSize});
 };
 
