@@ -115,12 +115,12 @@ TEST(F64Plan, PartsCoverK) {
 TEST(F64Plan, FewTilesOfALongKAreLeft) {
   for (const Doubles& x : {Doubles{200, 200, 3000}, Doubles{200, 200, 1500}, Doubles{24, 711, 3000},
                            Doubles{24, 1500, 3000}, Doubles{24, 3000, 3000}, Doubles{3000, 711, 24},
-                           Doubles{3000, 711, 200}, Doubles{200, 200, 200}})
+                           Doubles{3000, 711, 200}, Doubles{200, 200, 200}, Doubles{256, 256, 256}})
     EXPECT_TRUE(x.is_left_to_mma()) << x.m << "x" << x.n << "x" << x.k;
   for (const Doubles& x : {Doubles{1500, 200, 3000}, Doubles{200, 3000, 3000},
                            Doubles{1500, 1500, 24}, Doubles{3000, 3000, 200}})
     EXPECT_FALSE(x.is_left_to_mma()) << x.m << "x" << x.n << "x" << x.k;
-  for (std::int64_t size = 512; size <= 16384; size += 128)
+  for (std::int64_t size = 384; size <= 16384; size += 128)
     EXPECT_FALSE((Doubles{size, size, size}.is_left_to_mma())) << size;
 }
 

@@ -572,14 +572,13 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
         // Eight rows at a time, those of half of a pair of fragments.
         const typename Tile::Rows staged{
             reinterpret_cast<T*>(shared + (rows_out - shared_address(shared))) +
-            thread_now() / 32 * Tile::Rows::kSize};
+            thread / 32 * Tile::Rows::kSize};
 #pragma unroll
         for (int s = 0; s < kM * kPairs; ++s) {
           if (!mine(s / kPairs, s % kPairs)) continue;
 #pragma unroll
           for (int h = 0; h < 2; ++h) {
-            const int now = thread_now() / 32, x1 = x_of_warp(now) + s / kPairs * 16,
-                      y1 = y_of_warp(now) + s % kPairs * 16;
+            const int x1 = x0 + s / kPairs * 16, y1 = y0 + s % kPairs * 16;
             for_each_pair(s, [&](int e, int, int, T v, T w) {
               if (e / 2 != h) return;
               if constexpr (kSwapped)

@@ -25,9 +25,10 @@ struct Panels {
 
 /// `size` in panels of `whole` units, which `cluster` blocks bring together; map_of(units) makes
 /// the map of so many. Units come eight at a time, as they are swizzled. Shares are equal: where
-/// eights cannot be dealt out, some come twice.
+/// eights cannot be dealt out, some come twice. An operand that is not along k comes by boxes of
+/// one size, which ask for no other map.
 template <class MapOf>
-Panels panels_of(long long size, int whole, int cluster, const MapOf& map_of) {
+Panels panels_of(long long size, int whole, int cluster, bool along_k, const MapOf& map_of) {
   const auto rounded = [](long long units) { return int((units + 7) / 8 * 8); };
   const auto share_of = [&](int units) { return rounded((units + cluster - 1) / cluster); };
   const int left = int(size % whole);
@@ -36,7 +37,7 @@ Panels panels_of(long long size, int whole, int cluster, const MapOf& map_of) {
   panels.units = size < whole ? rounded(size) : whole;
   panels.share = share_of(panels.units);
   panels.map = map_of(panels.share);
-  if (left > 0 && size > whole) {
+  if (along_k && left > 0 && size > whole) {
     panels.edge -= left;
     panels.edge_units = rounded(left);
     panels.edge_share = share_of(panels.edge_units);

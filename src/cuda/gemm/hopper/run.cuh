@@ -113,7 +113,7 @@ void run_tile(Problem<Sum<In>>& p, const Source& a, const Source& b, const CudaQ
   constexpr int kSize = kBytesOf<In>, kElements = kDepthBytes / kSize;
   const DeviceGuard guard(queue.device().ordinal);
   const auto panels = [](const Source& x, int tile, int cluster) {
-    return panels_of(x.along_k ? x.rows : x.cols, tile, cluster, [&](int rows) {
+    return panels_of(x.along_k ? x.rows : x.cols, tile, cluster, x.along_k, [&](int rows) {
       return x.map(kMapType<In>, kSize, x.along_k ? rows : kElements);
     });
   };
