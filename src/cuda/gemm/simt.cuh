@@ -3,10 +3,11 @@
 // fill panels kStages - 1 steps ahead; the operands of the next depth are read from shared memory
 // while the present depth's are multiplied.
 //
-// An operand that is contiguous along the tile is copied 16 bytes at a time, one that is contiguous
-// along the depth element by element, which transposes it on the way: four elements of eight rows
-// of a panel whose rows are 16 bytes longer than a multiple of 64 lie in 32 different banks. So all
-// pairs of operations multiply from the same panels.
+// An operand that is contiguous along the tile is copied 16 bytes at a time, or, where its rows
+// start anywhere, through registers; one that is contiguous along the depth element by element,
+// which transposes it on the way: four elements of eight rows of a panel whose rows are 16 bytes
+// longer than a multiple of 64 lie in 32 different banks. So all pairs of operations multiply from
+// the same panels.
 //
 // A complex product is four multiply-adds of the same four numbers. Elements of 8 bytes are copied
 // one by one in either major.
@@ -16,6 +17,7 @@
 // (two rounds of eight depths, or panels of eight) was slower, and so were copies in one burst.
 #pragma once
 
+#include <algorithm>
 #include <type_traits>
 
 #include "cuda/early.cuh"
@@ -43,8 +45,8 @@ struct Tile {
 
 /// How an operand is copied to shared memory.
 enum class Copy {
-  Vectors,   ///< 16 bytes at a time, contiguous along the tile
-  Elements,  ///< contiguous along the tile, at any address
+  Vectors,   ///< 16 bytes at a time, or a complex element, contiguous along the tile
+  Elements,  ///< of float: contiguous along the tile, at any address
   Turned,    ///< element by element, contiguous along the depth
 };
 
@@ -55,15 +57,23 @@ inline constexpr int kPitch = kTile + kVector<T>;
 /// A thread's share of the copies of one operand. A panel takes kUnits units of copies, each from
 /// one place in global memory; units must be asked for in order. Threads whose place is outside the
 /// operand copy from inside it, to where no result depends on them.
-template <Copy kCopy, class T, int kTile, int kDepth, int kThreads>
+template <Copy kCopy, class T, int kTile, int kDepth, int kThreads, int kStages>
 struct Loader;
 
-template <class T, int kTile, int kDepth, int kThreads>
-struct Loader<Copy::Vectors, T, kTile, kDepth, kThreads> {
-  static constexpr int kAcross = kTile / kVector<T>;
+/// What asynchronous copies need not do: once they are asked for they arrive by themselves.
+struct Asynchronous {
+  __device__ void land(unsigned /*panels*/, unsigned /*stage_bytes*/, std::int64_t /*next*/,
+                       int /*steps*/) {}
+};
+
+template <class T, int kTile, int kDepth, int kThreads, int kStages>
+struct Loader<Copy::Vectors, T, kTile, kDepth, kThreads, kStages> : Asynchronous {
+  static constexpr int kWidth = is_complex_v<T> ? 1 : kVector<T>;  // elements of a copy
+  static constexpr int kBytes = kWidth * int(sizeof(T)), kAcross = kTile / kWidth;
   static constexpr int kStep = kThreads / kAcross;  // along the depth
   static constexpr int kUnits = kStep < kDepth ? kDepth / kStep : 1;
   static_assert(kThreads % kAcross == 0 && (kDepth % kStep == 0 || kStep % kDepth == 0));
+  static_assert(kWidth > 1 || kStep <= kDepth);
 
   const T *base, *at;
   std::int64_t step;
@@ -71,9 +81,9 @@ struct Loader<Copy::Vectors, T, kTile, kDepth, kThreads> {
   int bytes, depth;
 
   __device__ Loader(const T* x, std::int64_t /*outer*/, std::int64_t inner, int size, int thread) {
-    const int i = thread % kAcross * kVector<T>;
+    const int i = thread % kAcross * kWidth;
     depth = thread / kAcross;
-    bytes = min(max(size - i, 0) * int(sizeof(T)), 16);
+    bytes = min(max(size - i, 0) * int(sizeof(T)), kBytes);
     base = x + (bytes > 0 ? i : 0) + depth * inner;
     step = kStep * inner;
     offset = unsigned((depth * kPitch<T, kTile> + i) * sizeof(T));
@@ -84,13 +94,21 @@ struct Loader<Copy::Vectors, T, kTile, kDepth, kThreads> {
     for (int u = 0; u < kUnits; ++u) {
       const bool inside = depth + u * kStep < left;
       if (kStep <= kDepth || depth < kDepth)
-        copy_async<16>(to, inside ? at : base, inside ? bytes : 0);
+        copy_async<kBytes>(to, inside ? at : base, inside ? bytes : 0);
       next();
     }
   }
+  __device__ void fill(int /*stage*/, unsigned panel) {
+    begin(panel);
+#pragma unroll
+    for (int u = 0; u < kUnits; ++u) unit(true);
+  }
   __device__ void begin(unsigned panel) { at = base, to = panel + offset; }
-  __device__ void unit() {
-    if (kStep <= kDepth || depth < kDepth) copy_async<16>(to, at, bytes);
+  __device__ void unit(bool /*more*/) {
+    if constexpr (kWidth == 1)
+      copy_async<kBytes>(to, at);
+    else if (kStep <= kDepth || depth < kDepth)
+      copy_async<kBytes>(to, at, bytes);
     next();
   }
   __device__ void next() {
@@ -100,48 +118,65 @@ struct Loader<Copy::Vectors, T, kTile, kDepth, kThreads> {
   __device__ void advance(std::int64_t elements) { base += elements; }
 };
 
-template <class T, int kTile, int kDepth, int kThreads>
-struct Loader<Copy::Elements, T, kTile, kDepth, kThreads> {
-  static constexpr int kSize = int(sizeof(T));
+/// Through registers: asynchronous copies of neighbours that begin anywhere each take six cycles of
+/// shared memory, and stores one. A panel is one unit, as there are few things that a warp can wait
+/// for apart from others; what is read lands in shared memory a step later.
+template <class T, int kTile, int kDepth, int kThreads, int kStages>
+struct Loader<Copy::Elements, T, kTile, kDepth, kThreads, kStages> {
   static constexpr int kStep = kThreads / kTile;  // along the depth
-  static constexpr int kUnits = kDepth / kStep;
+  static constexpr int kUnits = 1, kEach = kDepth / kStep;
   static_assert(kThreads % kTile == 0 && kDepth % kStep == 0);
 
-  const T *base, *at;
+  const T* base;
   std::int64_t step;
   unsigned offset, to;
   int depth;
+  T held[kStages][kEach];  // of the first panels; then, in the last of them, of the one to come
 
   __device__ Loader(const T* x, std::int64_t /*outer*/, std::int64_t inner, int size, int thread) {
     const int i = thread % kTile;
     depth = thread / kTile;
     base = x + (i < size ? i : 0) + depth * inner;
     step = kStep * inner;
-    offset = unsigned((depth * kPitch<T, kTile> + i) * kSize);
+    offset = unsigned((depth * kPitch<T, kTile> + i) * int(sizeof(T)));
   }
-  __device__ void first(unsigned panel, int left) {
-    begin(panel);
+  __device__ void first(unsigned /*panel*/, int left) {
 #pragma unroll
-    for (int u = 0; u < kUnits; ++u) {
-      const bool inside = depth + u * kStep < left;
-      copy_async<kSize>(to, inside ? at : base, inside ? kSize : 0);
-      next();
+    for (int e = 0; e < kEach; ++e)
+      held[0][e] = depth + e * kStep < left ? __ldg(base + e * step) : T{};
+  }
+  __device__ void fill(int stage, unsigned /*panel*/) {
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) held[stage][e] = __ldg(base + e * step);
+  }
+  /// The panels that have been asked for, and another one of which that is only begun.
+  __device__ void land(unsigned panels, unsigned stage_bytes, std::int64_t next, int steps) {
+    if (kStages - 1 < steps) fill(kStages - 1, 0);
+    advance(next);
+#pragma unroll
+    for (int s = 0; s < kStages - 1; ++s) {
+      begin(panels + s * stage_bytes);
+      if (s < steps) put(s);
     }
   }
-  __device__ void begin(unsigned panel) { at = base, to = panel + offset; }
-  __device__ void unit() {
-    copy_async<kSize>(to, at);
-    next();
+  __device__ void begin(unsigned panel) { to = panel + offset; }
+  __device__ void unit(bool more) {
+    put(kStages - 1);
+    if (more) fill(kStages - 1, 0);
   }
-  __device__ void next() {
-    at += step;
-    to += unsigned(kStep * kPitch<T, kTile> * kSize);
+  __device__ void put(int stage) {
+#pragma unroll
+    for (int e = 0; e < kEach; ++e)
+      asm volatile("st.shared.f32 [%0], %1;" ::"r"(
+                       to + unsigned(e * kStep * kPitch<T, kTile> * int(sizeof(T)))),
+                   "f"(held[stage][e])
+                   : "memory");
   }
   __device__ void advance(std::int64_t elements) { base += elements; }
 };
 
-template <class T, int kTile, int kDepth, int kThreads>
-struct Loader<Copy::Turned, T, kTile, kDepth, kThreads> {
+template <class T, int kTile, int kDepth, int kThreads, int kStages>
+struct Loader<Copy::Turned, T, kTile, kDepth, kThreads, kStages> : Asynchronous {
   static constexpr int kSize = int(sizeof(T));
   static constexpr int kAlong = 8;                 // lanes along the depth
   static constexpr int kStep = kThreads / kAlong;  // along the tile
@@ -174,8 +209,13 @@ struct Loader<Copy::Turned, T, kTile, kDepth, kThreads> {
       next();
     }
   }
+  __device__ void fill(int /*stage*/, unsigned panel) {
+    begin(panel);
+#pragma unroll
+    for (int u = 0; u < kUnits; ++u) unit(true);
+  }
   __device__ void begin(unsigned panel) { at = base, to = panel + offset, steps = more; }
-  __device__ void unit() {
+  __device__ void unit(bool /*more*/) {
 #pragma unroll
     for (int l = 0; l < kDepth; l += kAlong)
       copy_async<kSize>(to + unsigned(l * kPitch<T, kTile> * kSize), at + l);
@@ -358,6 +398,53 @@ struct Share {
   }
 };
 
+/// A warp's results on their way through shared memory to rows of C that start anywhere: lanes next
+/// to each other store neighbours, as many rows at a time as the lanes' vectors have.
+template <class S, class T>
+struct Rows {
+  static constexpr int kVec = kVector<T>, kAcross = Share<S, T>::kAcross;
+  static constexpr int kRows = S::kLanesM * kVec, kCols = S::kWarpN, kPitch = kCols + kVec;
+  static constexpr int kSize = kRows * kPitch;  // of a warp
+  static constexpr int kEach = kRows * kCols / 32;
+  static_assert(kCols % 32 == 0 || 32 % kCols == 0);
+
+  /// `sums_of(v)`: vector v of the thread's share.
+  template <class SumsOf>
+  static __device__ void store(T* shared, const Target<T>& to, int thread, SumsOf&& sums_of) {
+    const int lane = thread % 32, warp = thread / 32;
+    T* const own = shared + warp * kSize;
+    T* const put = own + (lane / S::kLanesN * kPitch + lane % S::kLanesN) * kVec;
+    const T* const from = own + lane / kCols * kPitch + lane % kCols;
+    const int col = warp % S::kWarpsN * S::kWarpN + lane % kCols;
+    int row = warp / S::kWarpsN * S::kWarpM + lane / kCols;
+    T* c = to.data + row * to.ld + col;
+#pragma unroll
+    for (int g = 0; g < S::kMicroM / kVec; ++g) {
+      if (g > 0) __syncwarp();
+#pragma unroll
+      for (int v = 0; v < kVec * kAcross; ++v) {
+        Vector<T> x = sums_of(g * kVec * kAcross + v);
+#pragma unroll
+        for (int e = 0; e < kVec; ++e) x.e[e] = to.alpha * x.e[e];
+        *reinterpret_cast<Vector<T>*>(put + v / kAcross * kPitch +
+                                      v % kAcross * Share<S, T>::kWidth) = x;
+      }
+      __syncwarp();
+#pragma unroll
+      for (int i = 0; i < kEach; ++i) {
+        const int down = i * 32 / kCols, across = i * 32 % kCols;
+        if (row + down < to.rows && col + across < to.cols) {
+          T* const place = c + down * to.ld + across;
+          const T x = from[down * kPitch + across];
+          *place = to.read ? multiply_add(to.beta, *place, x) : x;
+        }
+      }
+      row += kRows;
+      c += kRows * to.ld;
+    }
+  }
+};
+
 template <class T>
 __device__ void add(Vector<T>& sum, const Vector<T>& more) {
 #pragma unroll
@@ -386,10 +473,17 @@ __device__ void add_product(T a, T b, T& sum, [[maybe_unused]] bool back) {
   }
 }
 
+/// Blocks on a multiprocessor: of more than four, four where both operands come through registers.
+template <class Shape>
+constexpr int blocks_of(Copy a, Copy b) {
+  const bool both = a == Copy::Elements && b == Copy::Elements;
+  return both ? std::min(Shape::kBlocks, 4) : Shape::kBlocks;
+}
+
 /// kMixed: one of op(A) and op(B) is conjugated: the sums are those of A conj(B), conjugated at the
 /// end where A is.
 template <class Shape, Copy kCopyA, Copy kCopyB, bool kMixed, class T>
-__global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
+__global__ void __launch_bounds__(Shape::kThreads, blocks_of<Shape>(kCopyA, kCopyB))
     tile_kernel(const __grid_constant__ Problem<T> p) {
   using S = Shape;
   constexpr int kVec = kVector<T>, kDepth = S::kTileK, kStages = S::kStages;
@@ -399,25 +493,27 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   static_assert(kDepth % 2 == 0, "the last depth of a step fetches into the first's registers");
   extern __shared__ __align__(128) unsigned char shared[];
 
-  begin_early();
-  if (p.where && *p.where == 0) return;
   const int thread = int(threadIdx.x);
   const Share<S, T> share(thread);
 
   const std::int64_t block = p.first_block + blockIdx.x, cut = block - p.whole;
   const bool whole = cut < 0 || p.slices == 1;
   const int slice = whole ? 0 : int(cut % p.slices);
-  const Place<S, T> place(p, whole ? block : p.whole + cut / p.slices);
+  Place<S, T> place(p, whole ? block : p.whole + cut / p.slices);
+  place.tile_row = late(place.tile_row);  // found while the kernel before still ends
+  place.tile_col = late(place.tile_col);
   const std::int64_t i0 = place.row(), j0 = place.col();
+  begin_early();
+  if (p.where && *p.where == 0) return;
 
   const std::int64_t l0 = slice * p.slice_depth;
   const std::int64_t depth = whole ? p.k : max(min(p.slice_depth, p.k - l0), std::int64_t(0));
   const int steps = int((depth + kDepth - 1) / kDepth);
 
-  Loader<kCopyA, T, S::kTileM, kDepth, S::kThreads> a(
+  Loader<kCopyA, T, S::kTileM, kDepth, S::kThreads, kStages> a(
       static_cast<const T*>(p.A.at(place.batch)) + i0 * p.a.row + l0 * p.a.col, p.a.row, p.a.col,
       int(min(p.m - i0, std::int64_t(S::kTileM))), thread);
-  Loader<kCopyB, T, S::kTileN, kDepth, S::kThreads> b(
+  Loader<kCopyB, T, S::kTileN, kDepth, S::kThreads, kStages> b(
       static_cast<const T*>(p.B.at(place.batch)) + j0 * p.b.col + l0 * p.b.row, p.b.col, p.b.row,
       int(min(p.n - j0, std::int64_t(S::kTileN))), thread);
 
@@ -442,16 +538,15 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
 #pragma unroll
     for (int s = 1; s < kStages - 1; ++s) {
       if (s < steps) {
-        begin_loads(panels + s * kStageBytes);
-#pragma unroll
-        for (int u = 0; u < kUnitsA; ++u) a.unit();
-#pragma unroll
-        for (int u = 0; u < kUnitsB; ++u) b.unit();
+        a.fill(s, panels + s * kStageBytes);
+        b.fill(s, panels + s * kStageBytes + kBytesA);
         a.advance(next_a);
         b.advance(next_b);
       }
       commit_copies();
     }
+    a.land(panels, kStageBytes, next_a, steps);
+    b.land(panels + kBytesA, kStageBytes, next_b, steps);
     wait_copies<kStages - 2>();
     __syncthreads();
 
@@ -475,7 +570,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     unsigned read = 0;  // where the stage begins
     begin_loads(panels + (kStages - 1) * kStageBytes);
     for (int step = 0; step < steps; ++step) {
-      const bool more = step + kStages - 1 < steps;
+      const bool more = step + kStages - 1 < steps, still_more = step + kStages < steps;
 #pragma unroll
       for (int l = 0; l < kDepth; ++l) {
         if (l + 1 < kDepth) {
@@ -496,9 +591,9 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
         for (int u = 0; u < kUnitsA + kUnitsB; ++u) {
           if (u * (kDepth - 1) / (kUnitsA + kUnitsB) == l && more) {
             if (u < kUnitsA)
-              a.unit();
+              a.unit(still_more);
             else
-              b.unit();
+              b.unit(still_more);
           }
         }
 #pragma unroll
@@ -564,8 +659,15 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
               p.beta,
               false,
               true};
+  if (!target.vectors) {
+    __syncthreads();
+    static_assert(Rows<S, T>::kSize * S::kThreads / 32 * int(sizeof(T)) <=
+                  S::kStages * int(kStageBytes));
+    Rows<S, T>::store(reinterpret_cast<T*>(shared), target, thread, sums_of);
+    return;
+  }
 #pragma unroll
-  for (int v = 0; v < kVectors; ++v) share.store(target, v, sums_of(v));
+  for (int v = 0; v < kVectors; ++v) target.store(share.row_of(v), share.col_of(v), sums_of(v));
 }
 
 /// C = alpha (the sum of slices) + beta C for the tiles that were cut: a thread computes a vector,

@@ -53,26 +53,21 @@ void run_tiles(Problem<T> p, Copy copy_a, Copy copy_b, const CudaQueue& queue) {
   p.tiles.rows = ceil_div(p.m, Shape::kTileM);
   p.tiles.cols = ceil_div(p.n, Shape::kTileN);
   // Elements are the way for every alignment: one operand's want of it is not worth two more
-  // kernels. Complex products have four times as many multiplications for a copy to hide behind.
-  if (copy_a == Copy::Elements && copy_b == Copy::Vectors) copy_b = Copy::Elements;
-  if (copy_b == Copy::Elements && copy_a == Copy::Vectors) copy_a = Copy::Elements;
-  constexpr Copy kFast = is_complex_v<T> ? Copy::Elements : Copy::Vectors;
-  const auto with_b = [&]<Copy kCopyA>() {
-    if (copy_b == Copy::Turned)
-      launch_tiles<Shape, kCopyA, Copy::Turned>(p, queue);
-    else if constexpr (kCopyA != Copy::Turned)
-      launch_tiles<Shape, kCopyA, kCopyA>(p, queue);
-    else if (copy_b == Copy::Vectors)
-      launch_tiles<Shape, kCopyA, kFast>(p, queue);
+  // kernels. Complex ones lie at multiples of what is copied at a time.
+  const auto with = [&]<Copy kAlong>() {
+    if (copy_a != Copy::Turned && copy_b != Copy::Turned)
+      launch_tiles<Shape, kAlong, kAlong>(p, queue);
+    else if (copy_a != Copy::Turned)
+      launch_tiles<Shape, kAlong, Copy::Turned>(p, queue);
+    else if (copy_b != Copy::Turned)
+      launch_tiles<Shape, Copy::Turned, kAlong>(p, queue);
     else
-      launch_tiles<Shape, kCopyA, Copy::Elements>(p, queue);
+      launch_tiles<Shape, Copy::Turned, Copy::Turned>(p, queue);
   };
-  if (copy_a == Copy::Vectors)
-    with_b.template operator()<kFast>();
-  else if (copy_a == Copy::Elements)
-    with_b.template operator()<Copy::Elements>();
+  if (copy_a == Copy::Elements || copy_b == Copy::Elements)
+    with.template operator()<is_complex_v<T> ? Copy::Vectors : Copy::Elements>();
   else
-    with_b.template operator()<Copy::Turned>();
+    with.template operator()<Copy::Vectors>();
   if (p.slices > 1 && !p.cluster) {
     const int groups = gemm::groups_for(p.slices);
     launch_early(After::Kernel, queue, sum_kernel<Shape, T>,
