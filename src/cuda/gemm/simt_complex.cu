@@ -11,7 +11,7 @@ void run_tile_64x64(const Problem<Complex<float>>& p, Copy a, Copy b, const Cuda
   run_tiles<Tile<64, 64, 16, 32, 32, 4, 3, 3>>(p, a, b, queue);
 }
 void run_tile_32x32(const Problem<Complex<float>>& p, Copy a, Copy b, const CudaQueue& queue) {
-  run_tiles<Tile<32, 32, 16, 16, 16, 4, 4, 4>>(p, a, b, queue);
+  run_tiles<Tile<32, 32, 16, 16, 16, 4, 4, 6>>(p, a, b, queue);
 }
 
 }  // namespace mblas::cuda::simt

@@ -3,8 +3,11 @@
 
 namespace mblas::cuda::simt {
 
+void run_tile_64x128(const Problem<float>& p, Copy a, Copy b, const CudaQueue& queue) {
+  run_tiles<Tile<64, 128, 16, 32, 64, 4, 3, 3>>(p, a, b, queue);
+}
 void run_tile_64x64(const Problem<float>& p, Copy a, Copy b, const CudaQueue& queue) {
-  run_tiles<Tile<64, 64, 16, 32, 32, 4, 4, 4>>(p, a, b, queue);
+  run_tiles<Tile<64, 64, 16, 32, 32, 4, 3, 5>>(p, a, b, queue);
 }
 void run_tile_128x16(const Problem<float>& p, Copy a, Copy b, const CudaQueue& queue) {
   run_tiles<Tile<128, 16, 32, 32, 16, 8, 4, 2>>(p, a, b, queue);

@@ -1,4 +1,4 @@
-// The tiles of `simt` for large products: 16x8 or 8x8 elements of C per thread.
+// The tiles of `simt` for large products: 16x8 elements of C per thread.
 #include "cuda/gemm/simt_run.cuh"
 
 namespace mblas::cuda::simt {
@@ -11,9 +11,6 @@ void run_tile_256x128(const Problem<float>& p, Copy a, Copy b, const CudaQueue& 
 }
 void run_tile_128x128(const Problem<float>& p, Copy a, Copy b, const CudaQueue& queue) {
   run_tiles<Tile<128, 128, 16, 64, 64, 4, 3, 2>>(p, a, b, queue);
-}
-void run_tile_64x128(const Problem<float>& p, Copy a, Copy b, const CudaQueue& queue) {
-  run_tiles<Tile<64, 128, 16, 32, 64, 4, 3, 3>>(p, a, b, queue);
 }
 
 }  // namespace mblas::cuda::simt
