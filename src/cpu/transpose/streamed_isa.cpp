@@ -13,11 +13,13 @@
 // two between the rows of the result, where runs of a strip meet in few sets and banks; lines that
 // are shared by runs; and for 1- and 2-byte elements (0.5 to 0.7) strips of 64 rows, which are more
 // streams than are prefetched. A Zen 5 EPYC prefetches fewer: there lines are fetched ahead by hand
-// (one thread, shares of the copy without and with: 4 bytes 8192² 0.55 and 0.86, 4093² 0.42 and
-// 0.80, 8 bytes 8192² 0.86 and 0.94, 16 bytes 8192² 0.61 and 0.94, 4093² 0.42 and 0.90, 2 bytes
-// 4093² 0.40 and 0.61, 4096² 0.53 and 0.57, 1 byte 4096² with strips of 32 rows 0.32 and 0.52).
+// (one thread, shares of the copy without and with: 4 bytes 4093² 0.42 and 0.80, 8 bytes 8192² 0.86
+// and 0.94, 16 bytes 8192² 0.61 and 0.94, 4093² 0.42 and 0.90), and large panels of smaller
+// elements have a pipeline of their own (pipelined.hpp).
 #include "cpu/isa.hpp"
 #include "cpu/simd.hpp"
+#include "cpu/transpose/pipelined.hpp"
+#include "cpu/transpose/slots.hpp"
 #include "cpu/transpose/stream.hpp"
 
 namespace mblas::cpu::MBLAS_ISA {
@@ -140,46 +142,6 @@ __attribute__((noinline)) void fill_part(const std::byte* src, std::int64_t src_
     fill<Size>(whole, kLine, slots, pitch);
   else
     fill_narrow<Size>(whole, kLine, cols, slots, pitch);
-}
-
-/// Slots to be written.
-struct Out {
-  std::byte* slots;
-  std::byte* dst;
-  std::byte* carry;           // lines that the slots' rows left incomplete; null: before each slot
-  std::int64_t count, bytes;  // slots, and bytes of each
-};
-
-/// Writes slots that begin and end on lines.
-void put_lines(const Out& out, std::int64_t slot_pitch, std::int64_t dst_pitch) {
-  for (std::int64_t c = 0; c < out.count; ++c) {
-    const std::byte* slot = out.slots + c * slot_pitch;
-    std::byte* dst = out.dst + c * dst_pitch;
-    for (std::int64_t b = 0; b < out.bytes; b += kLine) stream_line(dst + b, slot + b);
-  }
-}
-
-/// Writes the lines that slots complete, and the incomplete ones at the ends of a row.
-void put_any(const Out& out, std::int64_t slot_pitch, std::int64_t dst_pitch, bool first,
-             bool last) {
-  for (std::int64_t c = 0; c < out.count; ++c) {
-    std::byte* slot = out.slots + c * slot_pitch;
-    std::byte* dst = out.dst + c * dst_pitch;
-    const std::int64_t before = line_offset(dst);
-    std::int64_t b = first ? 0 : -before;
-    if (first && before > 0) {
-      b = kLine - before;
-      copy_part(dst, slot, smaller(b, out.bytes));
-    }
-    for (; b + kLine <= out.bytes; b += kLine) stream_line(dst + b, slot + b);
-    if (last) {
-      if (b < out.bytes) copy_part(dst + b, slot + b, out.bytes - b);
-    } else {
-      // Of short slots the two overlap.
-      __builtin_memmove(out.carry ? out.carry + c * kLine : slot - kLine, slot + out.bytes - kLine,
-                        kLine);
-    }
-  }
 }
 
 /// Slots one after the other to consecutive addresses, for rows of the result that are short and
@@ -340,6 +302,19 @@ void transpose_one(const TransposePanel& p) {
   if (append) appender.finish();
 }
 
+/// False: not here.
+template <int Size>
+bool pipeline([[maybe_unused]] const TransposePanel& p) {
+#if defined(__AVX512BW__)
+  if constexpr (Size <= 4)
+    if (follows_few_rows() && Pipeline<Size>::takes(p)) {
+      Pipeline<Size>(p).run();
+      return true;
+    }
+#endif
+  return false;
+}
+
 /// A batch, whose matrices may be too small for the above.
 template <int Size>
 void panel(const TransposePanel& batch) {
@@ -358,7 +333,7 @@ void panel(const TransposePanel& batch) {
     }
   } else {
     for (std::int64_t b = 0; b < p.count; ++b) {
-      transpose_one<Size>(p);
+      if (!pipeline<Size>(p)) transpose_one<Size>(p);
       p.src += p.src_stride;
       p.dst += p.dst_stride;
     }
