@@ -80,14 +80,22 @@ class Multiplier {
 
   /// What the offset of A adds to the sums of a panel of B.
   void add_up(const std::byte* b, std::int64_t steps) {
+    constexpr int kChains = 4;  // of each tile: one alone waits for the instruction's result
     const __m512i offset = OffsetInt8::offset(_mm512_setzero_si512());
-    __m512i sums[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
+    __m512i sums[2][kChains] = {};
     for (std::int64_t s = 0; s < steps; ++s, b += kDotPlaneStep)
-      for (int g = 0; g < kGroups; ++g)
-        for (int t = 0; t < 2; ++t)
-          sums[t] =
-              _mm512_dpbusd_epi32(sums[t], offset, _mm512_load_si512(b + t * kTile + g * kRow));
-    for (int t = 0; t < 2; ++t) _mm512_store_si512(offsets_ + t * kRow, sums[t]);
+#pragma GCC unroll 1
+      for (int g = 0; g < kGroups; g += kChains)
+#pragma GCC unroll 4
+        for (int c = 0; c < kChains; ++c)
+#pragma GCC unroll 2
+          for (int t = 0; t < 2; ++t)
+            sums[t][c] = _mm512_dpbusd_epi32(sums[t][c], offset,
+                                             _mm512_load_si512(b + t * kTile + (g + c) * kRow));
+    for (int t = 0; t < 2; ++t)
+      _mm512_store_si512(offsets_ + t * kRow,
+                         _mm512_add_epi32(_mm512_add_epi32(sums[t][0], sums[t][1]),
+                                          _mm512_add_epi32(sums[t][2], sums[t][3])));
   }
 
   /// Rows of a pair in slices of nearly equal height.

@@ -22,10 +22,13 @@ template <class T>
 constexpr int kMostWhole = 20 / kDepth<T>;
 
 /// Rows whose products are added up before the sums are stored: as many streams as the processor's
-/// own fetches follow, while reading takes the time.
+/// own fetches follow, while reading takes the time. On a Zen 5, 4096 by 4096 elements in the third
+/// level, ms by these and by 32 rows (16 of two vectors): bytes 2 vectors 0.31 and 0.38, 4 0.49 and
+/// 0.73, 8 0.87 and 0.95; bfloat16 2 0.92 and 1.05, 4 1.18 and 1.45, 8 1.32 and 1.40.
 template <class T>
-constexpr std::int64_t rows_at_once(int vectors, bool far) {
+std::int64_t rows_at_once(int vectors, bool far) {
   if (vectors == 1 || (far && vectors == 2)) return 8;
+  if (!far && follows_few_rows()) return vectors <= kDepth<T> ? 8 : vectors <= 6 ? 16 : kMostRows;
   return vectors == 2 ? 16 : far && kDepth<T> == 4 ? kMostRows : 32;
 }
 

@@ -21,12 +21,15 @@ constexpr int kColumns = R <= 2 ? kWith<R> : int(smaller(4, kWith<R>));
 
 /// Rows whose columns are added up before the sums are stored: as many streams of wide elements as
 /// the processor's own fetches follow, while reading and not multiplying takes the time. Where the
-/// second level is fetched into they may be more (6 and 8 rows of float 12 and 5 % on a Zen 4).
+/// second level is fetched into they may be more (6 and 8 rows of float 12 and 5 % on a Zen 4), on
+/// a Zen 5 16 are better than 32 for more than six vectors of wide elements (8 of double 8 %, of
+/// float 5 %) and up to six of others (4 of half 15 %).
 template <class T>
 MBLAS_INLINE std::int64_t rows_at_once(int vectors, bool far) {
   constexpr bool wide = sizeof(typename T::Element) == sizeof(typename T::Sum);
   if (vectors <= (wide ? 5 : 2)) return 8;
-  return far && vectors <= 8 && sizeof(typename T::Element) == 4 ? 64 : 32;
+  if (far && vectors <= 8 && sizeof(typename T::Element) == 4) return 64;
+  return !far && follows_few_rows() && (vectors > 6) == wide ? 16 : 32;
 }
 
 /// Is what is multiplied several times loaded once? On a Zen 4 3 rows of 512×512 are 1.27 times as
