@@ -80,13 +80,13 @@ inline double slice_bytes(const Shape& x, const Choice& c) {
 
 /// Cycles of 1.7 GHz, though the clock may be higher: fitted to the times of 66 products of all ops
 /// on an H200, each with those of the configurations that took at most 2.2 times as long as its
-/// fastest; what concerns rows that start anywhere and 64x64 to those of 20 more.
+/// fastest; what concerns rows that start anywhere and 64x64 to those of 40 more.
 inline double cycles_of(const Shape& x, const Choice& c) {
   constexpr double kStart = 3800;                    // of a launch
   constexpr double kRound = 2100;                    // of its first copies and last stores
   constexpr double kRoundElement = 0.16;             // likewise, for each of the tile
   constexpr double kElement = 0.12, kScalar = 0.03;  // of C; more where its rows start anywhere
-  constexpr double kTurned = 0.058, kLoose = 0.045;  // an element that is copied by itself
+  constexpr double kTurned = 0.058, kLoose = 0.048;  // an element that is copied by itself
   constexpr double kBytes = 2500;                    // of A, B and C a cycle, from memory
   constexpr double kCluster = 1250, kClusterSlice = 107;
   constexpr double kSecondKernel = 4000, kSlice = 260, kSliceBytes = 3800;
