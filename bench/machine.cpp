@@ -12,6 +12,8 @@
 #include <sstream>
 #include <thread>
 
+#include "commit.hpp"
+
 namespace mblas::bench {
 namespace {
 

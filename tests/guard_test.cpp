@@ -659,7 +659,7 @@ std::vector<std::array<Index, 2>> transposed_shapes([[maybe_unused]] int element
     for (const Index n : {1, 7, 20}) list.insert(list.end(), {{m, n}, {n, m}});
   list.insert(
       list.end(),
-      {{513, 1027}, {512, 512}, {2045, 1030}, {33, 5000}, {5000, 17}, {3, 20000}, {20000, 2}});
+      {{513, 1027}, {512, 512}, {4093, 1030}, {33, 5000}, {5000, 17}, {3, 20000}, {20000, 2}});
 #ifndef MBLAS_TEST_SANITIZED
   // About 20 MB: beyond most caches.
   const Index side = element_bytes == 1   ? 4493
@@ -679,7 +679,7 @@ TEST_P(GuardTranspose, All) {
       for (const Flush flush : kFlushes) {
         for (const Index pad : kPads) {
           const bool large = m * n > 100000;
-          if (m * n > 2200000 && (pad != 0) != (flush == Flush::Start)) continue;
+          if (m * n > 4300000 && (pad != 0) != (flush == Flush::Start)) continue;
           const Index lda = n + pad;
           const auto bytes = std::size_t((m - 1) * lda + n) * sizeof(T);
           pages_[0].reserve(bytes);

@@ -127,7 +127,7 @@ class Multiplier {
 
   void run() {
     for_each_pair<Element>(
-        x_, kStep, [&](const std::byte*, std::int64_t) { fetches_ = x_.fetch_b; },
+        x_, kStep, [&] { fetches_ = x_.fetch_b; },
         [&](const Pair& pair) {
           if (pair.rows > 16)
             pair.cols > 16 ? multiply<2, 2>(pair) : multiply<2, 1>(pair);

@@ -115,6 +115,7 @@ struct Plan {
 
   std::int64_t whole_panel_bytes() const { return k * step_bytes; }
   std::int64_t panel_bytes() const { return part_k * step_bytes; }
+  std::int64_t b_panel_bytes() const { return panel_bytes() + kDotTail; }
   std::int64_t a_panel_bytes() const { return whole_a ? whole_panel_bytes() : panel_bytes(); }
   /// More than one part of the depth: their sums are those of the whole part of C.
   bool deep() const { return part_k < k; }
@@ -149,7 +150,7 @@ void fill_sizes(Plan& p, const GemmArgs& args) {
   // A strip that stays in the cache whole passes by every panel of B: few sums at a time.
   const bool cached = p.strip * p.panel_bytes() <= kCached;
   p.block_n = !cut ? p.chunk : cached ? 1 : std::min<std::int64_t>(p.chunk, kBlockN);
-  p.packed_b = p.prepacked_b ? 0 : p.part_n * p.panel_bytes();
+  p.packed_b = p.prepacked_b ? 0 : p.part_n * p.b_panel_bytes();
   p.sums = p.deep() ? p.part_m * p.part_n * kDotSums : 0;
   const std::int64_t count = p.part_n + p.tasks(p.part_m, p.part_n).count() * p.strip;
   p.ranges = round_up(count * std::int64_t(sizeof(DotRange)), kLine);
@@ -302,7 +303,8 @@ Panels keep(const GemmArgs& args, const DotKernel& kernel, const Plan& p, int th
   const KeptPanels of =
       p.prepacked_b ? KeptPanels{kernel.pack_b, args.B.at(0, 0), b.col, b.row, args.n, args.k}
                     : KeptPanels{kernel.pack_a, args.A.at(0, 0), a.row, a.col, args.m, args.k};
-  const std::int64_t panels = p.prepacked_b ? p.n : p.m, bytes = p.whole_panel_bytes();
+  const std::int64_t panels = p.prepacked_b ? p.n : p.m;
+  const std::int64_t bytes = p.whole_panel_bytes() + (p.prepacked_b ? kDotTail : 0);
   const std::int64_t packed = panels * bytes;  // before the ranges
   const auto fill = [&](std::byte* to) {
     auto* const ranges = reinterpret_cast<DotRange*>(to + packed);
@@ -397,12 +399,12 @@ class Product {
       if (p == 0) std::fill(ranges_b_ + mine.begin, ranges_b_ + mine.end, DotRange{});
       kernel_.pack_b({b_at(j0 + mine.begin, p), b_.col, b_.row,
                       cols_of(j0 + mine.begin, mine.end - mine.begin), depth_from(p),
-                      packed_b_ + mine.begin * plan_.panel_bytes(), plan_.panel_bytes(),
+                      packed_b_ + mine.begin * plan_.b_panel_bytes(), plan_.b_panel_bytes(),
                       ranges_b_ + mine.begin});
     }
     wait();
     const Panels b = plan_.prepacked_b ? kept_.from(j0, p * plan_.step_bytes)
-                                       : Panels{packed_b_, ranges_b_, plan_.panel_bytes()};
+                                       : Panels{packed_b_, ranges_b_, plan_.b_panel_bytes()};
     const DotRange all_b = join(b.ranges, cols);
     const Tiling tasks = plan_.tasks(rows, cols);
     const Range share = share_of(tasks.count(), index_, members_);
@@ -469,6 +471,7 @@ class Product {
     x.B = b.data + block.j * b.bytes;
     x.a_panel_bytes = a.bytes;
     x.b_panel_bytes = b.bytes;
+    x.tail = plan_.prepacked_b && p > 0 ? nullptr : x.B + b.bytes - kDotTail;
     x.m = rows_of(i, block.rows);
     x.n = cols_of(j, block.cols);
     x.steps = std::min(plan_.part_k, plan_.k - p);

@@ -4,7 +4,8 @@
 //
 // A panel is 32 rows of op(A) or 32 columns of op(B): two tiles. Its depth is cut into steps of 64
 // bytes of a row. A step of a panel is [plane][tile][1 KiB]: rows of A as they are, B with the
-// elements of four bytes next to one another, which is how the instructions want it.
+// elements of four bytes next to one another, which is how the instructions want it. A panel of B
+// ends with what its kernel may want to know of each column.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +18,7 @@ namespace mblas::cpu {
 inline constexpr int kDotPanel = 32;           ///< rows or columns of a panel
 inline constexpr int kDotPlaneStep = 2 << 10;  ///< bytes of one plane of a step of a panel
 inline constexpr int kDotSums = 4 << 10;       ///< bytes of the sums of two panels
+inline constexpr int kDotTail = 128;  ///< bytes after a panel of B: a number for each column
 
 /// The magnitudes of a panel's elements as bits of a float: the least that is not 0 (none: all
 /// ones) and the largest. Bits of floats order like their values; NaN lies above infinity.
@@ -44,6 +46,8 @@ struct DotPack {
 struct DotBlock {
   const std::byte *A, *B;  ///< packed
   std::int64_t a_panel_bytes, b_panel_bytes;
+  const std::byte*
+      tail;  ///< of the first panel of B; null: counted with a part of the depth before
   std::int64_t m, n;
   std::int64_t steps;
   int steps_at_once;      ///< of the depth, while the operands of the block pass by

@@ -437,10 +437,11 @@ struct DotPair {
   std::byte* to;          // where they go; null: they are complete, and go to C
   Element* C;
   std::int64_t rows, cols;
+  const std::byte* tail;  // of the panel of B, where its numbers are to be counted
 };
 
 /// Goes through the pairs of panels of a block, `steps_at_once` of the depth at a time:
-/// begin(b, steps) for each panel of B, then multiply(pair) for the panels of A that meet it.
+/// begin() for each panel of B, then multiply(pair) for the panels of A that meet it.
 template <class Element, class Begin, class Multiply>
 MBLAS_INLINE void for_each_pair(const DotBlock& x, std::int64_t step_bytes, const Begin& begin,
                                 const Multiply& multiply) {
@@ -452,14 +453,16 @@ MBLAS_INLINE void for_each_pair(const DotBlock& x, std::int64_t step_bytes, cons
     const bool start = x.first && s == 0, finish = x.last && s + steps == x.steps;
     for (std::int64_t j = 0; j < n_panels; ++j) {
       const std::byte* const b = x.B + j * x.b_panel_bytes + s * step_bytes;
-      begin(b, steps);
+      begin();
+      const std::byte* const tail = x.tail && s == 0 ? x.tail + j * x.b_panel_bytes : nullptr;
       for (std::int64_t i = 0; i < m_panels; ++i) {
         if (x.skip && x.skip[i * n_panels + j]) continue;
         std::byte* const sums = x.sums ? x.sums + (i * x.sums_row + j) * kDotSums : nullptr;
-        multiply(DotPair<Element>{
-            x.A + i * x.a_panel_bytes + s * step_bytes, b, steps, start ? nullptr : sums,
-            finish ? nullptr : sums, static_cast<Element*>(x.C) + (i * x.ldc + j) * kDotPanel,
-            smaller(kDotPanel, x.m - i * kDotPanel), smaller(kDotPanel, x.n - j * kDotPanel)});
+        multiply(DotPair<Element>{x.A + i * x.a_panel_bytes + s * step_bytes, b, steps,
+                                  start ? nullptr : sums, finish ? nullptr : sums,
+                                  static_cast<Element*>(x.C) + (i * x.ldc + j) * kDotPanel,
+                                  smaller(kDotPanel, x.m - i * kDotPanel),
+                                  smaller(kDotPanel, x.n - j * kDotPanel), tail});
       }
     }
     s += steps;

@@ -12,8 +12,9 @@
 // the strips of streamed_isa.cpp: 1 byte 4096×3072 0.90 and 0.52, 4096² 0.87 and 0.57, 4093×4099
 // 0.62 and 0.44, 16384² 0.83 and 0.56; 2 bytes 4093×4099 0.72 and 0.60, 4096² 0.70 and 0.62, 16384²
 // 0.46 and 0.43; 4 bytes 4096² 1.1 and 0.87, 8192² 0.99 and 0.83. Of 4 bytes, rows of the result
-// that do not begin alike gain nothing; 8 bytes lose a third there, and gain less than 10 %
-// elsewhere, 16 bytes lose throughout. Rows of the result shorter than a few runs lose.
+// that do not begin alike, or are shorter than 16 KiB, gain nothing; 8 bytes lose a third there,
+// and gain less than 10 % elsewhere, 16 bytes lose throughout. Rows of the result shorter than a
+// few runs lose.
 //
 // What did not help: copying rows to a buffer first, in order, and turning them from there (half
 // the speed); other distances and cache levels of what is fetched; a burst of fetches, or of
@@ -53,7 +54,8 @@ template <int Size>
 class Pipeline {
  public:
   static bool takes(const TransposePanel& p) {
-    return p.rows * Size >= 1024 && p.cols * Size >= kPiece * kLine && (Size <= 2 || alike(p));
+    const bool gains = Size <= 2 || (alike(p) && p.dst_pitch >= 16 << 10);
+    return p.rows * Size >= 1024 && p.cols * Size >= kPiece * kLine && gains;
   }
 
   explicit Pipeline(const TransposePanel& p)
