@@ -35,21 +35,6 @@ MBLAS_INLINE __mmask64 first_bytes(std::int64_t count) {
   return count >= 64 ? ~__mmask64{0} : (__mmask64{1} << count) - 1;
 }
 
-/// Lines to be fetched: some of each of several rows, in the order of rows.
-struct Ahead {
-  const std::byte* row;
-  std::int64_t pitch, rows, lines;
-
-  /// Of kPiece lines a row, those from number `line` on.
-  template <std::int64_t Piece>
-  MBLAS_INLINE void fetch(std::int64_t line, std::int64_t count) const {
-    if (line / Piece >= rows) return;
-    const std::byte* at = row + line / Piece * pitch;
-    for (std::int64_t l = 0; l < count; ++l)
-      if (line % Piece + l < lines) __builtin_prefetch(at + (line % Piece + l) * kLine, 0, 2);
-  }
-};
-
 template <int Size>
 class Pipeline {
  public:
@@ -82,6 +67,19 @@ class Pipeline {
   static constexpr std::int64_t kTurning = kTile / 8, kMerging = kTile / 2 / kBlock<Size>;
   static_assert(kStrip % kPiece == 0 && kTurning % 2 == 0 && kMerging % 2 == 0);
   static_assert(2 * kTile * kSlot + kMostCols * kLine <= kStreamBuffer);
+
+  /// Lines to be fetched, `lines` of a piece, of some rows one after the other.
+  struct Ahead {
+    const std::byte* row;
+    std::int64_t pitch, rows, lines;
+
+    MBLAS_INLINE void fetch(std::int64_t line, std::int64_t count) const {
+      if (line / kPiece >= rows) return;
+      const std::byte* at = row + line / kPiece * pitch;
+      for (std::int64_t l = line % kPiece; l < smaller(line % kPiece + count, lines); ++l)
+        __builtin_prefetch(at + l * kLine, 0, 2);
+    }
+  };
 
   static std::int64_t offset(const TransposePanel& p) {
     return std::int64_t(reinterpret_cast<std::uintptr_t>(p.dst) % std::uintptr_t(kRun));
@@ -186,7 +184,7 @@ class Pipeline {
 
   /// What else goes on meanwhile: `count` lines from number `line` on are fetched and written.
   MBLAS_INLINE void go_on(const Ahead& ahead, std::int64_t line, std::int64_t count) const {
-    ahead.template fetch<kPiece>(line, count);
+    ahead.fetch(line, count);
     put(line, count);
   }
   /// Lines, of those that put() may write, in pairs.
