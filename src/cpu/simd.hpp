@@ -378,6 +378,19 @@ MBLAS_INLINE void transpose_lanes(V* v) {
   }
 }
 
+/// Lane l of a, b, c and d, of four lanes each, one after the other to put(l, …).
+template <class Q, class Put>
+MBLAS_INLINE void regroup_lanes(const Q& a, const Q& b, const Q& c, const Q& d, const Put& put) {
+  const Q ab01 = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11);
+  const Q ab23 = __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
+  const Q cd01 = __builtin_shufflevector(c, d, 0, 1, 2, 3, 8, 9, 10, 11);
+  const Q cd23 = __builtin_shufflevector(c, d, 4, 5, 6, 7, 12, 13, 14, 15);
+  put(0, __builtin_shufflevector(ab01, cd01, 0, 1, 4, 5, 8, 9, 12, 13));
+  put(1, __builtin_shufflevector(ab01, cd01, 2, 3, 6, 7, 10, 11, 14, 15));
+  put(2, __builtin_shufflevector(ab23, cd23, 0, 1, 4, 5, 8, 9, 12, 13));
+  put(3, __builtin_shufflevector(ab23, cd23, 2, 3, 6, 7, 10, 11, 14, 15));
+}
+
 /// Rows and columns of the largest block: vectors of a row each where all of them fit the
 /// registers.
 template <int Size, int Bytes = kVectorBytes>
@@ -410,14 +423,7 @@ MBLAS_INLINE void transpose_square(const std::byte* src, std::int64_t src_pitch,
     } else {
       const Q a = __builtin_bit_cast(Q, v[i]), b = __builtin_bit_cast(Q, v[n + i]);
       const Q c = __builtin_bit_cast(Q, v[2 * n + i]), d = __builtin_bit_cast(Q, v[3 * n + i]);
-      const Q ab01 = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11);
-      const Q ab23 = __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
-      const Q cd01 = __builtin_shufflevector(c, d, 0, 1, 2, 3, 8, 9, 10, 11);
-      const Q cd23 = __builtin_shufflevector(c, d, 4, 5, 6, 7, 12, 13, 14, 15);
-      column(0, __builtin_shufflevector(ab01, cd01, 0, 1, 4, 5, 8, 9, 12, 13));
-      column(1, __builtin_shufflevector(ab01, cd01, 2, 3, 6, 7, 10, 11, 14, 15));
-      column(2, __builtin_shufflevector(ab23, cd23, 0, 1, 4, 5, 8, 9, 12, 13));
-      column(3, __builtin_shufflevector(ab23, cd23, 2, 3, 6, 7, 10, 11, 14, 15));
+      regroup_lanes(a, b, c, d, column);
     }
   }
 }

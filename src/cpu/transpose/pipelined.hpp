@@ -169,15 +169,7 @@ class Pipeline {
         else
           _mm512_mask_storeu_epi8(slot, out, __builtin_bit_cast(__m512i, x));
       };
-      const Q a = group(0), b = group(1), c = group(2), d = group(3);
-      const Q ab01 = __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11);
-      const Q ab23 = __builtin_shufflevector(a, b, 4, 5, 6, 7, 12, 13, 14, 15);
-      const Q cd01 = __builtin_shufflevector(c, d, 0, 1, 2, 3, 8, 9, 10, 11);
-      const Q cd23 = __builtin_shufflevector(c, d, 4, 5, 6, 7, 12, 13, 14, 15);
-      column(0, __builtin_shufflevector(ab01, cd01, 0, 1, 4, 5, 8, 9, 12, 13));
-      column(1, __builtin_shufflevector(ab01, cd01, 2, 3, 6, 7, 10, 11, 14, 15));
-      column(2, __builtin_shufflevector(ab23, cd23, 0, 1, 4, 5, 8, 9, 12, 13));
-      column(3, __builtin_shufflevector(ab23, cd23, 2, 3, 6, 7, 10, 11, 14, 15));
+      regroup_lanes(group(0), group(1), group(2), group(3), column);
       go_on(ahead, line + kTile / 2 + i * kMerging, kMerging);
     }
   }
