@@ -46,8 +46,7 @@ struct DotPack {
 struct DotBlock {
   const std::byte *A, *B;  ///< packed
   std::int64_t a_panel_bytes, b_panel_bytes;
-  const std::byte*
-      tail;  ///< of the first panel of B; null: counted with a part of the depth before
+  const std::byte* tail;  ///< of the first panel of B; null: counted before
   std::int64_t m, n;
   std::int64_t steps;
   int steps_at_once;      ///< of the depth, while the operands of the block pass by
