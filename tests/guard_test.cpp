@@ -679,6 +679,8 @@ TEST_P(GuardTranspose, All) {
       for (const Flush flush : kFlushes) {
         for (const Index pad : kPads) {
           const bool large = m * n > 100000;
+          // Each way once is enough of the largest; 4093 rows with padding against the end of
+          // their pages begin alike, but not on lines.
           if (m * n > 4300000 && (pad != 0) != (flush == Flush::Start)) continue;
           const Index lda = n + pad;
           const auto bytes = std::size_t((m - 1) * lda + n) * sizeof(T);

@@ -31,9 +31,8 @@
 namespace mblas::cpu::MBLAS_ISA {
 namespace {
 
-MBLAS_INLINE __mmask64 first_bytes(std::int64_t count) {
-  return count >= 64 ? ~__mmask64{0} : (__mmask64{1} << count) - 1;
-}
+/// The first 1 to 64.
+MBLAS_INLINE __mmask64 first_bytes(std::int64_t count) { return ~__mmask64{0} >> (64 - count); }
 
 template <int Size>
 class Pipeline {
