@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "cuda/gemm/part.hpp"
-#include "cuda/gemm/tensor_f64_tma_plan.hpp"
+#include "cuda/gemm/schedule.hpp"
 
 namespace mblas::testing {
 namespace {
 
-using namespace cuda::gemm::tma64;
+using cuda::gemm::Piece;
+using cuda::gemm::Schedule;
 
 /// The schedule of so many tiles, the last ones cut where that can be.
 Schedule schedule_of(int tiles, int steps, int units) {

@@ -90,6 +90,7 @@ const ConfigList<simt::Config>& configs() {
     ConfigList<simt::Config> all;
     const auto add = [&](const simt::Config& c) {
       std::string name = std::to_string(c.m) + "x" + std::to_string(c.n);
+      if (c.cut) name += "_cut";
       if (c.slices > 1) name += (c.cluster ? "_cluster" : "_slices") + std::to_string(c.slices);
       if (c.repack) name += "_repacked";
       all.add(c, std::move(name));
@@ -140,6 +141,11 @@ void run_choice(const simt::Shape& shape, const simt::Choice& c, simt::Problem<T
   p.vectors_c = !shape.loose_c;
   const int depth = TilesOf<T>::kInfos[tile].depth;
   p.slice_depth = ceil_div(ceil_div(args.k, depth), c.slices) * depth;
+  if (c.ranges > 0) {
+    const int tiles = int(simt::tiles_of(shape, shape.tiles[tile]) - c.whole);
+    const int steps = int(simt::steps_of(shape, shape.tiles[tile])), all = tiles * steps;
+    p.cut = {tiles, 0, steps, c.ranges, all / c.ranges, all % c.ranges};
+  }
   simt::Copy copy_a = copy_of(args.A, args.batch, p.a.row, size);
   simt::Copy copy_b = copy_of(args.B, args.batch, p.b.col, size);
   const auto line_up = [&](DeviceInput& x, std::int64_t& ld, simt::Copy& way, const Input& from,

@@ -24,6 +24,8 @@
 #include "cuda/gemm/gemm.cuh"
 #include "cuda/gemm/groups.cuh"
 #include "cuda/gemm/instructions.cuh"
+#include "cuda/gemm/schedule.hpp"
+#include "cuda/gemm/simt_tiles.hpp"
 
 namespace mblas::cuda::simt {
 
@@ -228,23 +230,24 @@ struct Loader<Copy::Turned, T, kTile, kDepth, kThreads, kStages> : Asynchronous 
   __device__ void advance(std::int64_t elements) { base += elements; }
 };
 
-/// The problem, and how it is cut: the first `whole` tiles have a block each, the others one for
-/// each slice of k.
+/// The problem, and how it is cut: the first `whole` tiles have a block each; the others one for
+/// each slice of k, or for each range of all their steps.
 template <class Acc>
 struct Problem : GemmProblem<Acc> {
   std::int64_t first_block = 0;  ///< of this launch
   std::int64_t whole = 0;
   std::int64_t slice_depth = 0;  ///< k of a slice, a multiple of the tile's
+  gemm::Schedule cut{};          ///< of the others, as its only tiles; no ranges: slices
   int slices = 1;
   bool cluster = false;             ///< the slices of a tile are a cluster, which adds them up
-  void* sums = nullptr;             ///< else their sums, tile by tile and slice by slice
+  void* sums = nullptr;             ///< else their sums, tile by tile, or those of ranges' parts
   int group = 8;                    ///< rows of tiles that are walked together, column by column
   bool vectors_c = false;           ///< rows of C may be accessed 16 bytes at a time
   const unsigned* where = nullptr;  ///< on the device: nothing is done where that is 0
 
   /// Blocks that compute something.
   __host__ __device__ std::int64_t blocks() const {
-    return whole + (this->tiles.count() - whole) * slices;
+    return whole + (cut.ranges > 0 ? cut.ranges : (this->tiles.count() - whole) * slices);
   }
 };
 
@@ -339,6 +342,7 @@ struct Place {
   std::int64_t batch;
   int tile_row, tile_col;
 
+  Place() = default;
   __device__ Place(const Problem<T>& p, std::int64_t t) {
     const std::int64_t per_matrix = p.tiles.rows * p.tiles.cols;
     batch = t / per_matrix;
@@ -346,8 +350,8 @@ struct Place {
     const std::int64_t first = t / (p.group * p.tiles.cols) * p.group;
     const std::int64_t rows = min(std::int64_t(p.group), p.tiles.rows - first);
     t -= first * p.tiles.cols;
-    tile_row = int(first + t % rows);
-    tile_col = int(t / rows);
+    tile_row = late(int(first + t % rows));  // found here, while the kernel before still ends
+    tile_col = late(int(t / rows));
   }
   __device__ std::int64_t row() const { return std::int64_t(tile_row) * Shape::kTileM; }
   __device__ std::int64_t col() const { return std::int64_t(tile_col) * Shape::kTileN; }
@@ -361,6 +365,63 @@ struct Place {
             p.read_c,
             p.vectors_c};
   }
+};
+
+/// What a block does at a time: steps along k of one tile. kSeveral: of a range it is done with the
+/// next after that.
+template <class S, class T, bool kSeveral>
+struct Work : Place<S, T> {
+  int first, steps, slice;
+  int part;  ///< of a range, as Piece has it
+  int end;   ///< steps of the block until it is done
+  bool done;
+
+  Work() = default;
+  __device__ Work(const Problem<T>& p, std::int64_t block) : Work(p, block - p.whole, 0) {}
+
+  /// The place of its sums; less than 0: they are the whole tile's.
+  __device__ int place(const Problem<T>& p, std::int64_t block) const {
+    const std::int64_t cut = block - p.whole;
+    if (kSeveral && cut >= 0 && p.cut.ranges > 0) return part;
+    return cut < 0 || p.slices == 1 ? -1 : int(cut);
+  }
+
+  __device__ void advance(const Problem<T>& p, std::int64_t block) {
+    const std::int64_t cut = block - p.whole;
+    gemm::Piece piece;
+    if (cut < 0 || !p.cut.find_piece(int(cut), p.cut.ranges, end, piece))
+      done = true;
+    else
+      *this = Work(p, cut, end);
+  }
+
+ private:
+  struct Part {
+    std::int64_t tile;
+    int first, steps, slice, part;
+  };
+  static __device__ Part part_of(const Problem<T>& p, std::int64_t cut, int at) {
+    const int all = int((p.k + S::kTileK - 1) / S::kTileK);
+    if (cut >= 0 && kSeveral && p.cut.ranges > 0) {
+      gemm::Piece piece;
+      p.cut.find_piece(int(cut), p.cut.ranges, at, piece);
+      return {p.whole + piece.tile, piece.first, piece.steps, 0, piece.part};
+    }
+    if (cut < 0 || p.slices == 1) return {p.whole + cut, 0, all, 0, -1};
+    const std::int64_t tile = cut / p.slices;
+    const int slice = int(cut - tile * p.slices), each = int(p.slice_depth / S::kTileK);
+    return {p.whole + tile, slice * each, max(min(each, all - slice * each), 0), slice, -1};
+  }
+  __device__ Work(const Problem<T>& p, std::int64_t cut, int at)
+      : Work(p, part_of(p, cut, at), at) {}
+  __device__ Work(const Problem<T>& p, const Part& x, int at)
+      : Place<S, T>(p, x.tile),
+        first(x.first),
+        steps(x.steps),
+        slice(x.slice),
+        part(x.part),
+        end(at + x.steps),
+        done(false) {}
 };
 
 /// Which part of a tile a thread computes: vectors of rows, by number.
@@ -473,11 +534,30 @@ __device__ void add_product(T a, T b, T& sum, [[maybe_unused]] bool back) {
   }
 }
 
+template <class Shape, class T>
+constexpr bool has_ranges(Copy a, Copy b) {
+  return has_ranges(Shape::kTileM * Shape::kTileN * int(sizeof(T)),
+                    a == Copy::Elements && b == Copy::Elements);
+}
+
 /// Blocks on a multiprocessor: of more than four, four where both operands come through registers.
 template <class Shape>
 constexpr int blocks_of(Copy a, Copy b) {
   const bool both = a == Copy::Elements && b == Copy::Elements;
   return both ? std::min(Shape::kBlocks, 4) : Shape::kBlocks;
+}
+
+/// Bytes of shared memory of a block: panels, or sums on their way, and then its work.
+template <class Shape, class T>
+constexpr int work_at() {
+  constexpr int kPanels = Shape::kStages * Shape::kTileK *
+                          (kPitch<T, Shape::kTileM> + kPitch<T, Shape::kTileN>)*int(sizeof(T));
+  constexpr int kSums = Shape::kClusters ? Shape::kTileM * Shape::kTileN * int(sizeof(T)) : 0;
+  return std::max(kPanels, kSums);
+}
+template <class Shape, class T>
+constexpr int shared_bytes() {
+  return work_at<Shape, T>() + int(sizeof(Work<Shape, T, true>));
 }
 
 /// kMixed: one of op(A) and op(B) is conjugated: the sums are those of A conj(B), conjugated at the
@@ -493,185 +573,194 @@ __global__ void __launch_bounds__(Shape::kThreads, blocks_of<Shape>(kCopyA, kCop
   static_assert(kDepth % 2 == 0, "the last depth of a step fetches into the first's registers");
   extern __shared__ __align__(128) unsigned char shared[];
 
-  const int thread = int(threadIdx.x);
-  const Share<S, T> share(thread);
-
-  const std::int64_t block = p.first_block + blockIdx.x, cut = block - p.whole;
-  const bool whole = cut < 0 || p.slices == 1;
-  const int slice = whole ? 0 : int(cut % p.slices);
-  Place<S, T> place(p, whole ? block : p.whole + cut / p.slices);
-  place.tile_row = late(place.tile_row);  // found while the kernel before still ends
-  place.tile_col = late(place.tile_col);
-  const std::int64_t i0 = place.row(), j0 = place.col();
+  // Of several works the present one is in shared memory: the loop along k leaves no registers.
+  constexpr bool kSeveral = has_ranges<S, T>(kCopyA, kCopyB);
+  using Works = Work<S, T, kSeveral>;
+  Works only;
+  Works& work = kSeveral ? *reinterpret_cast<Works*>(shared + work_at<S, T>()) : only;
+  if (!kSeveral || threadIdx.x == 0) work = Works(p, p.first_block + blockIdx.x);
   begin_early();
   if (p.where && *p.where == 0) return;
 
-  const std::int64_t l0 = slice * p.slice_depth;
-  const std::int64_t depth = whole ? p.k : max(min(p.slice_depth, p.k - l0), std::int64_t(0));
-  const int steps = int((depth + kDepth - 1) / kDepth);
-
-  Loader<kCopyA, T, S::kTileM, kDepth, S::kThreads, kStages> a(
-      static_cast<const T*>(p.A.at(place.batch)) + i0 * p.a.row + l0 * p.a.col, p.a.row, p.a.col,
-      int(min(p.m - i0, std::int64_t(S::kTileM))), thread);
-  Loader<kCopyB, T, S::kTileN, kDepth, S::kThreads, kStages> b(
-      static_cast<const T*>(p.B.at(place.batch)) + j0 * p.b.col + l0 * p.b.row, p.b.col, p.b.row,
-      int(min(p.n - j0, std::int64_t(S::kTileN))), thread);
-
-  const unsigned panels = shared_address(shared);
-  T sum[S::kMicroM][S::kMicroN] = {};
-
-  if (steps > 0) {
-    // The first step takes what is more than whole steps, so that no other has to look.
-    const int odd = int(depth - std::int64_t(steps - 1) * kDepth);
-    a.first(panels, odd);
-    b.first(panels + kBytesA, odd);
-    commit_copies();
-    a.advance(odd * p.a.col);
-    b.advance(odd * p.b.row);
-    const std::int64_t next_a = kDepth * p.a.col, next_b = kDepth * p.b.row;
-    constexpr int kUnitsA = decltype(a)::kUnits, kUnitsB = decltype(b)::kUnits;
-    const auto begin_loads = [&](unsigned stage) {
-      a.begin(stage);
-      b.begin(stage + kBytesA);
-    };
-
-#pragma unroll
-    for (int s = 1; s < kStages - 1; ++s) {
-      if (s < steps) {
-        a.fill(s, panels + s * kStageBytes);
-        b.fill(s, panels + s * kStageBytes + kBytesA);
-        a.advance(next_a);
-        b.advance(next_b);
-      }
-      commit_copies();
+  for (;;) {
+    if constexpr (kSeveral) {
+      __syncthreads();
+      if (work.done) return;
     }
-    a.land(panels, kStageBytes, next_a, steps);
-    b.land(panels + kBytesA, kStageBytes, next_b, steps);
-    wait_copies<kStages - 2>();
-    __syncthreads();
+    // Late, so that nothing is kept from work to work.
+    const int thread = kSeveral ? late(int(threadIdx.x)) : int(threadIdx.x);
+    const Share<S, T> share(thread);
+    const std::int64_t i0 = work.row(), j0 = work.col();
+    const std::int64_t l0 = std::int64_t(work.first) * kDepth;
+    const int steps = work.steps;
 
-    Vector<T> left[2][S::kMicroM / kVec], right[2][S::kMicroN / kVec];
-    const T* from_a = reinterpret_cast<const T*>(shared) + share.row;
-    const T* from_b = reinterpret_cast<const T*>(shared + kBytesA) + share.col;
-    const auto fetch = [&](int l, int to) {
-#pragma unroll
-      for (int g = 0; g < S::kMicroM / kVec; ++g) {
-        left[to][g] =
-            *reinterpret_cast<const Vector<T>*>(from_a + l * kPitchA + g * S::kLanesM * kVec);
-      }
-#pragma unroll
-      for (int g = 0; g < S::kMicroN / kVec; ++g) {
-        right[to][g] =
-            *reinterpret_cast<const Vector<T>*>(from_b + l * kPitchB + g * S::kLanesN * kVec);
-      }
-    };
-    fetch(0, 0);
+    Loader<kCopyA, T, S::kTileM, kDepth, S::kThreads, kStages> a(
+        static_cast<const T*>(p.A.at(work.batch)) + i0 * p.a.row + l0 * p.a.col, p.a.row, p.a.col,
+        int(min(p.m - i0, std::int64_t(S::kTileM))), thread);
+    Loader<kCopyB, T, S::kTileN, kDepth, S::kThreads, kStages> b(
+        static_cast<const T*>(p.B.at(work.batch)) + j0 * p.b.col + l0 * p.b.row, p.b.col, p.b.row,
+        int(min(p.n - j0, std::int64_t(S::kTileN))), thread);
 
-    unsigned read = 0;  // where the stage begins
-    begin_loads(panels + (kStages - 1) * kStageBytes);
-    for (int step = 0; step < steps; ++step) {
-      const bool more = step + kStages - 1 < steps, still_more = step + kStages < steps;
+    const unsigned panels = shared_address(shared);
+    T sum[S::kMicroM][S::kMicroN] = {};
+
+    if (steps > 0) {
+      // The first step takes what is more than whole steps, so that no other has to look.
+      const int odd = int(min(p.k - l0 - std::int64_t(steps - 1) * kDepth, std::int64_t(kDepth)));
+      a.first(panels, odd);
+      b.first(panels + kBytesA, odd);
+      commit_copies();
+      a.advance(odd * p.a.col);
+      b.advance(odd * p.b.row);
+      const std::int64_t next_a = kDepth * p.a.col, next_b = kDepth * p.b.row;
+      constexpr int kUnitsA = decltype(a)::kUnits, kUnitsB = decltype(b)::kUnits;
+      const auto begin_loads = [&](unsigned stage) {
+        a.begin(stage);
+        b.begin(stage + kBytesA);
+      };
+
 #pragma unroll
-      for (int l = 0; l < kDepth; ++l) {
-        if (l + 1 < kDepth) {
-          fetch(l + 1, (l + 1) % 2);
-        } else {
-          commit_copies();
-          wait_copies<kStages - 2>();
-          __syncthreads();
+      for (int s = 1; s < kStages - 1; ++s) {
+        if (s < steps) {
+          a.fill(s, panels + s * kStageBytes);
+          b.fill(s, panels + s * kStageBytes + kBytesA);
           a.advance(next_a);
           b.advance(next_b);
-          begin_loads(panels + read);
-          read = read == (kStages - 1) * kStageBytes ? 0 : read + kStageBytes;
-          from_a = reinterpret_cast<const T*>(shared + read) + share.row;
-          from_b = reinterpret_cast<const T*>(shared + read + kBytesA) + share.col;
-          fetch(0, (l + 1) % 2);
         }
-#pragma unroll
-        for (int u = 0; u < kUnitsA + kUnitsB; ++u) {
-          if (u * (kDepth - 1) / (kUnitsA + kUnitsB) == l && more) {
-            if (u < kUnitsA)
-              a.unit(still_more);
-            else
-              b.unit(still_more);
-          }
-        }
-#pragma unroll
-        for (int r = 0; r < S::kMicroM; ++r)
-#pragma unroll
-          for (int e = 0; e < S::kMicroN; ++e) {
-            // There and back: each product shares an operand with the one before, and so reads two
-            // registers and not three, of which a cycle has only two.
-            const int c = r % 2 == 0 ? e : S::kMicroN - 1 - e;
-            add_product<kMixed>(left[l % 2][r / kVec].e[r % kVec],
-                                right[l % 2][c / kVec].e[c % kVec], sum[r][c],
-                                (r * S::kMicroN + e) % 2 == 1);
-          }
+        commit_copies();
       }
-    }
-    wait_copies<0>();
-  }
-
-  constexpr int kAcross = share.kAcross, kVectors = share.kVectors;
-  const auto sums_of = [&](int v) {
-    Vector<T> x;
-#pragma unroll
-    for (int e = 0; e < kVec; ++e) {
-      x.e[e] = sum[v / kAcross][v % kAcross * kVec + e];
-      if constexpr (is_complex_v<T>)
-        if (p.conjugate_a) x.e[e].im = -x.e[e].im;
-    }
-    return x;
-  };
-
-  Target<T> target = place.in_c(p);
-#if __CUDA_ARCH__ >= 900
-  if constexpr (S::kClusters) {
-    if (p.cluster) {
-      // Each block of the cluster adds up a share of the tile, slice after slice.
+      a.land(panels, kStageBytes, next_a, steps);
+      b.land(panels + kBytesA, kStageBytes, next_b, steps);
+      wait_copies<kStages - 2>();
       __syncthreads();
-      auto* mine = reinterpret_cast<Vector<T>*>(shared) + thread;
+
+      Vector<T> left[2][S::kMicroM / kVec], right[2][S::kMicroN / kVec];
+      const T* from_a = reinterpret_cast<const T*>(shared) + share.row;
+      const T* from_b = reinterpret_cast<const T*>(shared + kBytesA) + share.col;
+      const auto fetch = [&](int l, int to) {
 #pragma unroll
-      for (int v = 0; v < kVectors; ++v) mine[v * S::kThreads] = sums_of(v);
-      sync_cluster();
-      for (int v = slice; v < kVectors; v += p.slices) {
-        const unsigned at = shared_address(mine + v * S::kThreads);
-        Vector<T> total = load_shared_of<Vector<T>>(at, 0);
-        for (int s = 1; s < p.slices; ++s) {
-          add(total, load_shared_of<Vector<T>>(at, unsigned(s)));
+        for (int g = 0; g < S::kMicroM / kVec; ++g) {
+          left[to][g] =
+              *reinterpret_cast<const Vector<T>*>(from_a + l * kPitchA + g * S::kLanesM * kVec);
         }
-        share.store(target, v, total);
-      }
-      sync_cluster();
-      return;
-    }
-  }
-#endif
-  // Through the same multiplications as C's: stored as they are, sums would have to be in
-  // neighbouring registers, and the loop would read three operands from one bank now and then (7%
-  // of its time).
-  if (!whole)
-    target = {static_cast<T*>(p.sums) + cut * S::kTileM * S::kTileN,
-              S::kTileN,
-              S::kTileM,
-              S::kTileN,
-              from_real<T>(1),
-              p.beta,
-              false,
-              true};
-  if (!target.vectors) {
-    __syncthreads();
-    static_assert(Rows<S, T>::kSize * S::kThreads / 32 * int(sizeof(T)) <=
-                  S::kStages * int(kStageBytes));
-    Rows<S, T>::store(reinterpret_cast<T*>(shared), target, thread, sums_of);
-    return;
-  }
 #pragma unroll
-  for (int v = 0; v < kVectors; ++v) target.store(share.row_of(v), share.col_of(v), sums_of(v));
+        for (int g = 0; g < S::kMicroN / kVec; ++g) {
+          right[to][g] =
+              *reinterpret_cast<const Vector<T>*>(from_b + l * kPitchB + g * S::kLanesN * kVec);
+        }
+      };
+      fetch(0, 0);
+
+      unsigned read = 0;  // where the stage begins
+      begin_loads(panels + (kStages - 1) * kStageBytes);
+      for (int step = 0; step < steps; ++step) {
+        const bool more = step + kStages - 1 < steps, still_more = step + kStages < steps;
+#pragma unroll
+        for (int l = 0; l < kDepth; ++l) {
+          if (l + 1 < kDepth) {
+            fetch(l + 1, (l + 1) % 2);
+          } else {
+            commit_copies();
+            wait_copies<kStages - 2>();
+            __syncthreads();
+            a.advance(next_a);
+            b.advance(next_b);
+            begin_loads(panels + read);
+            read = read == (kStages - 1) * kStageBytes ? 0 : read + kStageBytes;
+            from_a = reinterpret_cast<const T*>(shared + read) + share.row;
+            from_b = reinterpret_cast<const T*>(shared + read + kBytesA) + share.col;
+            fetch(0, (l + 1) % 2);
+          }
+#pragma unroll
+          for (int u = 0; u < kUnitsA + kUnitsB; ++u) {
+            if (u * (kDepth - 1) / (kUnitsA + kUnitsB) == l && more) {
+              if (u < kUnitsA)
+                a.unit(still_more);
+              else
+                b.unit(still_more);
+            }
+          }
+#pragma unroll
+          for (int r = 0; r < S::kMicroM; ++r)
+#pragma unroll
+            for (int e = 0; e < S::kMicroN; ++e) {
+              // There and back: each product shares an operand with the one before, and so reads
+              // two registers and not three, of which a cycle has only two.
+              const int c = r % 2 == 0 ? e : S::kMicroN - 1 - e;
+              add_product<kMixed>(left[l % 2][r / kVec].e[r % kVec],
+                                  right[l % 2][c / kVec].e[c % kVec], sum[r][c],
+                                  (r * S::kMicroN + e) % 2 == 1);
+            }
+        }
+      }
+      wait_copies<0>();
+    }
+
+    constexpr int kAcross = share.kAcross, kVectors = share.kVectors;
+    const auto sums_of = [&](int v) {
+      Vector<T> x;
+#pragma unroll
+      for (int e = 0; e < kVec; ++e) {
+        x.e[e] = sum[v / kAcross][v % kAcross * kVec + e];
+        if constexpr (is_complex_v<T>)
+          if (p.conjugate_a) x.e[e].im = -x.e[e].im;
+      }
+      return x;
+    };
+
+    Target<T> target = work.in_c(p);
+#if __CUDA_ARCH__ >= 900
+    if constexpr (S::kClusters) {
+      if (p.cluster) {
+        // Each block of the cluster adds up a share of the tile, slice after slice.
+        __syncthreads();
+        auto* mine = reinterpret_cast<Vector<T>*>(shared) + thread;
+#pragma unroll
+        for (int v = 0; v < kVectors; ++v) mine[v * S::kThreads] = sums_of(v);
+        sync_cluster();
+        for (int v = work.slice; v < kVectors; v += p.slices) {
+          const unsigned at = shared_address(mine + v * S::kThreads);
+          Vector<T> total = load_shared_of<Vector<T>>(at, 0);
+          for (int s = 1; s < p.slices; ++s) {
+            add(total, load_shared_of<Vector<T>>(at, unsigned(s)));
+          }
+          share.store(target, v, total);
+        }
+        sync_cluster();
+        return;
+      }
+    }
+#endif
+    // Through the same multiplications as C's: stored as they are, sums would have to be in
+    // neighbouring registers, and the loop would read three operands from one bank now and then (7%
+    // of its time).
+    if (const int at = work.place(p, p.first_block + blockIdx.x); at >= 0)
+      target = {static_cast<T*>(p.sums) + std::int64_t(at) * S::kTileM * S::kTileN,
+                S::kTileN,
+                S::kTileM,
+                S::kTileN,
+                from_real<T>(1),
+                p.beta,
+                false,
+                true};
+    if (!target.vectors) {
+      __syncthreads();
+      static_assert(Rows<S, T>::kSize * S::kThreads / 32 * int(sizeof(T)) <=
+                    S::kStages * int(kStageBytes));
+      Rows<S, T>::store(reinterpret_cast<T*>(shared), target, thread, sums_of);
+    } else {
+#pragma unroll
+      for (int v = 0; v < kVectors; ++v) target.store(share.row_of(v), share.col_of(v), sums_of(v));
+    }
+
+    if (!kSeveral || p.cut.ranges == 0) return;
+    __syncthreads();
+    if (threadIdx.x == 0) work.advance(p, p.first_block + blockIdx.x);
+  }
 }
 
-/// C = alpha (the sum of slices) + beta C for the tiles that were cut: a thread computes a vector,
-/// or, of many slices, a group's share of it.
+/// C = alpha (the sum of what blocks have computed) + beta C for the tiles that were cut: a thread
+/// computes a vector, or, of many slices, a group's share of it.
 template <class S, class T>
 __global__ void __launch_bounds__(S::kThreads)
     sum_kernel(const __grid_constant__ Problem<T> p, int groups) {
@@ -681,29 +770,30 @@ __global__ void __launch_bounds__(S::kThreads)
   begin_early();
   if (p.where && *p.where == 0) return;
   const gemm::Group group(groups);
-  const int begin = group.begin(p.slices), end = group.end(p.slices);
   const std::int64_t count = (p.tiles.count() - p.whole) * kVectors;
   for (std::int64_t w = blockIdx.x * std::int64_t(group.width) + group.element; w < count;
        w += gridDim.x * std::int64_t(group.width)) {
     const std::int64_t tile = w / kVectors;
     const int v = int(w % kVectors);
-    const auto* from = static_cast<const Vector<T>*>(p.sums) + tile * p.slices * kVectors + v;
-    Vector<T> sum = from[std::int64_t(begin) * kVectors];
+    const auto* from = static_cast<const Vector<T>*>(p.sums) + v;
+    std::int64_t first = tile * p.slices, next = 1, odd = 0;
+    int parts = p.slices;
+    if (p.cut.ranges > 0) {
+      const int begin = int(tile) * p.cut.steps, range = p.cut.range_of(begin);
+      parts = p.cut.range_of(begin + p.cut.steps - 1) - range + 1;
+      if (parts == 1) continue;  // a whole tile
+      first = 2 * range;
+      next = 2;
+      odd = p.cut.begin(range) < begin;
+    }
+    const int begin = group.begin(parts), end = group.end(parts);
+    Vector<T> sum = from[(first + begin * next + (begin == 0 ? odd : 0)) * kVectors];
 #pragma unroll 8
-    for (int s = begin + 1; s < end; ++s) add(sum, from[std::int64_t(s) * kVectors]);
+    for (int s = begin + 1; s < end; ++s) add(sum, from[(first + s * next) * kVectors]);
     if (!group.join(shared, sum, [](Vector<T>& to, const Vector<T>& x) { add(to, x); })) continue;
     const Place<S, T> place(p, p.whole + tile);
     place.in_c(p).store(v / kAcross, v % kAcross * kVector<T>, sum);
   }
-}
-
-/// Bytes of shared memory of a block.
-template <class Shape, class T>
-constexpr int shared_bytes() {
-  constexpr int kPanels = Shape::kStages * Shape::kTileK *
-                          (kPitch<T, Shape::kTileM> + kPitch<T, Shape::kTileN>)*int(sizeof(T));
-  constexpr int kSums = Shape::kClusters ? Shape::kTileM * Shape::kTileN * int(sizeof(T)) : 0;
-  return std::max(kPanels, kSums);
 }
 
 }  // namespace mblas::cuda::simt

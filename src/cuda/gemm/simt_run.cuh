@@ -68,8 +68,10 @@ void run_tiles(Problem<T> p, Copy copy_a, Copy copy_b, const CudaQueue& queue) {
     with.template operator()<is_complex_v<T> ? Copy::Vectors : Copy::Elements>();
   else
     with.template operator()<Copy::Vectors>();
-  if (p.slices > 1 && !p.cluster) {
-    const int groups = gemm::groups_for(p.slices);
+  if (p.cut.ranges > 0 || (p.slices > 1 && !p.cluster)) {
+    // A tile has no fewer parts.
+    const int groups =
+        gemm::groups_for(p.cut.ranges > 0 ? p.cut.steps / (p.cut.length + 1) : p.slices);
     launch_early(After::Kernel, queue, sum_kernel<Shape, T>,
                  unsigned(std::min<std::int64_t>((p.tiles.count() - p.whole) * Shape::kMicroM *
                                                      Shape::kMicroN / kVector<T> * groups,

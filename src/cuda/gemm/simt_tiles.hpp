@@ -38,6 +38,12 @@ inline constexpr TileInfo kComplexTiles[] = {
     {32, 32, 16, 6, 24.3, 1.3, true},
 };
 
+/// Whether blocks of such a tile can have ranges of steps, of several tiles: smaller ones have no
+/// registers for it, nor have those to which both operands come element by element but in order.
+constexpr bool has_ranges(int tile_bytes, bool both_by_elements) {
+  return tile_bytes >= 64 * 128 * 4 && !both_by_elements;
+}
+
 /// What the choice depends on.
 struct Shape {
   std::span<const TileInfo> tiles;
@@ -58,11 +64,13 @@ struct Shape {
   }
 };
 
-/// The first `whole` tiles are not cut; k of the others is, into `slices`.
+/// The first `whole` tiles are not cut; k of each of the others is, into `slices`, or that of all
+/// of them into `ranges`.
 struct Choice {
   int tile = 0, slices = 1;
   bool cluster = false;
   std::int64_t whole = 0;
+  int ranges = 0;
   bool repack = false;  ///< loose operands are copied to the workspace first
   double cycles = 0;
 };
@@ -71,11 +79,16 @@ constexpr std::int64_t tiles_of(const Shape& x, const TileInfo& t) {
   return (x.m + t.m - 1) / t.m * ((x.n + t.n - 1) / t.n) * x.batch;
 }
 
-/// Bytes of workspace in which the slices leave their sums.
+constexpr std::int64_t steps_of(const Shape& x, const TileInfo& t) {
+  return (x.k + t.depth - 1) / t.depth;
+}
+
+/// Bytes of workspace in which the slices or ranges leave their sums.
 inline double slice_bytes(const Shape& x, const Choice& c) {
   const TileInfo& t = x.tiles[std::size_t(c.tile)];
-  if (c.slices == 1 || c.cluster) return 0;
-  return double(tiles_of(x, t) - c.whole) * c.slices * t.m * t.n * x.element_bytes;
+  double parts = 2 * c.ranges;
+  if (c.slices > 1 && !c.cluster) parts = double(tiles_of(x, t) - c.whole) * c.slices;
+  return parts * t.m * t.n * x.element_bytes;
 }
 
 /// Cycles of 1.7 GHz, though the clock may be higher: fitted to the times of 66 products of all ops
@@ -94,39 +107,52 @@ inline double cycles_of(const Shape& x, const Choice& c) {
 
   const TileInfo& t = x.tiles[std::size_t(c.tile)];
   const double loose_bytes = x.loose_a + x.loose_b;
-  const auto block = [&](int slices) {
-    const std::int64_t steps = (x.k + t.depth - 1) / t.depth;
-    const double depth = double((steps + slices - 1) / slices * t.depth);
+  const std::int64_t steps = steps_of(x, t);
+  const double elements = t.m * t.n;
+  const double store = (kElement + kScalar * x.loose_c) * elements;
+  const auto multiply = [&](std::int64_t steps) {
     double copies = kTurned * (x.turned_a * t.m + x.turned_b * t.n);
     if (loose_bytes > 0 && !c.repack) copies += kLoose * (!x.turned_a * t.m + !x.turned_b * t.n);
-    return depth * (t.m * t.n / t.rate + copies) + (kElement + kScalar * x.loose_c) * t.m * t.n;
+    return double(steps * t.depth) * (elements / t.rate + copies);
   };
 
-  // Blocks of one multiprocessor: rounds that fill it, and the rest.
+  const double round = kRound + kRoundElement * elements;
   const double cut = double(tiles_of(x, t) - c.whole);
-  const double each = c.cluster ? gemm::blocks_each(cut, c.slices, x.processors)
-                                : gemm::blocks_each(cut * c.slices, 1, x.processors);
-  const double rounds = std::floor(each / t.blocks), rest = each - rounds * t.blocks;
-  double cycles = (rounds * t.blocks + (rest > 0 ? std::max(rest, t.alone) : 0)) * block(c.slices);
-  cycles += std::ceil(each / t.blocks) * (kRound + kRoundElement * t.m * t.n);
+  double cycles, parts = c.slices;  // of a tile that is cut
+  if (c.ranges > 0) {
+    const double each = std::ceil(double(c.ranges) / x.processors);
+    const double share = each < t.blocks ? std::max(each, t.alone) : each;
+    const auto length = std::int64_t(std::ceil(cut * double(steps) / c.ranges));
+    constexpr double kTiles = 2;  // that a range touches
+    cycles = share * (multiply(length) + kTiles * store) + kTiles * round;
+    parts = 1 + c.ranges / cut;
+  } else {
+    // Blocks of one multiprocessor: rounds that fill it, and the rest.
+    const double each = c.cluster ? gemm::blocks_each(cut, c.slices, x.processors)
+                                  : gemm::blocks_each(cut * c.slices, 1, x.processors);
+    const double rounds = std::floor(each / t.blocks), rest = each - rounds * t.blocks;
+    const double block = multiply((steps + c.slices - 1) / c.slices) + store;
+    cycles = (rounds * t.blocks + (rest > 0 ? std::max(rest, t.alone) : 0)) * block;
+    cycles += std::ceil(each / t.blocks) * round;
+  }
   const double bytes = double(x.element_bytes) * double(x.batch) *
                        (double(x.m + x.n) * double(x.k) + double(x.m) * double(x.n));
   cycles = kStart + std::max(cycles, bytes / kBytes);
-  if (c.slices > 1 && c.cluster)
+  if (c.cluster)
     cycles += kCluster + kClusterSlice * c.slices;
-  else if (c.slices > 1)
-    cycles += kSecondKernel + kSlice * c.slices / gemm::groups_for(c.slices) +
-              slice_bytes(x, c) * (c.slices + 1) / c.slices / kSliceBytes;
+  else if (parts > 1)
+    cycles += kSecondKernel + kSlice * parts / gemm::groups_for(std::int64_t(parts)) +
+              (slice_bytes(x, c) + cut * elements * x.element_bytes) / kSliceBytes;
   if (c.repack)
     cycles += kCopyKernel * ((x.loose_a > 0) + (x.loose_b > 0)) + 2 * loose_bytes / kCopyBytes;
-  return cycles + double(c.whole / x.processors) * block(1);
+  return cycles + double(c.whole / x.processors) * (multiply(steps) + store + round / t.blocks);
 }
 
 /// A configuration: everything of a choice but what follows from the shape. Tiles go by size, as
 /// types have tiles of their own.
 struct Config {
   int m, n, slices;
-  bool cluster, repack;
+  bool cluster, cut, repack;
 };
 
 /// f(config) for every tile of a table and number of slices, in the order of their numbers.
@@ -134,11 +160,12 @@ template <class F>
 constexpr void for_each_config(std::span<const TileInfo> tiles, F&& f) {
   for (const bool repack : {false, true})
     for (const TileInfo& t : tiles) {
-      f(Config{t.m, t.n, 1, false, repack});
+      f(Config{t.m, t.n, 1, false, false, repack});
+      f(Config{t.m, t.n, 1, false, true, repack});
       for (int slices = 2; t.clusters && slices <= 8; slices *= 2)
-        f(Config{t.m, t.n, slices, true, repack});
+        f(Config{t.m, t.n, slices, true, false, repack});
       for (int slices = 2; slices <= 512; slices += std::max(slices / 4, 1))
-        f(Config{t.m, t.n, slices, false, repack});
+        f(Config{t.m, t.n, slices, false, false, repack});
     }
 }
 
@@ -148,15 +175,18 @@ inline Choice choose(const Shape& x, const Config* only = nullptr) {
   Choice best;
   best.cycles = only ? std::numeric_limits<double>::infinity() : cycles_of(x, best);
   if (only) best.slices = 0;
-  const auto consider = [&](int tile, int slices, bool cluster, std::int64_t whole) {
-    Choice c{tile, slices, cluster, whole};
+  const auto consider = [&](int tile, int slices, bool cluster, std::int64_t whole,
+                            int ranges = 0) {
+    Choice c{tile, slices, cluster, whole, ranges};
     if (slice_bytes(x, c) > double(x.workspace_bytes)) return;
     for (const bool repack : {false, true}) {
       if (repack && x.loose_a + x.loose_b == 0) break;
       const TileInfo& t = x.tiles[std::size_t(tile)];
       if (only && (only->m != t.m || only->n != t.n || only->slices != slices ||
-                   only->cluster != cluster || only->repack != repack))
+                   only->cluster != cluster || only->cut != (ranges > 0) || only->repack != repack))
         continue;
+      const bool elements = x.loose_a + x.loose_b > 0 && !repack && !x.turned_a && !x.turned_b;
+      if (ranges > 0 && !has_ranges(t.m * t.n * x.element_bytes, elements)) continue;
       c.repack = repack;
       c.cycles = cycles_of(x, c);
       if (c.cycles < best.cycles) best = c;
@@ -164,7 +194,7 @@ inline Choice choose(const Shape& x, const Config* only = nullptr) {
   };
   for (int tile = 0; tile < int(x.tiles.size()); ++tile) {
     const TileInfo& t = x.tiles[std::size_t(tile)];
-    const std::int64_t steps = (x.k + t.depth - 1) / t.depth;
+    const std::int64_t steps = steps_of(x, t);
     const std::int64_t tiles = tiles_of(x, t), round = std::int64_t(x.processors) * t.blocks;
     consider(tile, 1, false, 0);
     if (t.clusters && x.clusters)
@@ -177,6 +207,12 @@ inline Choice choose(const Shape& x, const Config* only = nullptr) {
     for (int each = 1; each <= t.blocks && cut > 0; ++each)
       if (const std::int64_t slices = each * x.processors / cut; slices > 1 && slices * 4 <= steps)
         consider(tile, int(slices), false, whole);
+    for (int each = 1; each <= t.blocks && cut > 0; ++each) {
+      constexpr std::int64_t kLeastSteps = 4, kMostSteps = 1 << 30;
+      const std::int64_t all = cut * steps, ranges = std::int64_t(each) * x.processors;
+      if (ranges > cut && all >= ranges * kLeastSteps && all < kMostSteps)
+        consider(tile, 1, false, whole, int(ranges));
+    }
   }
   return best;
 }
