@@ -84,13 +84,15 @@ TEST_F(Overlap, GemmBehindPointers) {
     std::vector<Elements> in, out;
     const Elements A = place(m, k, 1), B = place(k, n, 1), C = place(m, n, 1);
     for (std::int64_t b = 0; b < batch; ++b) {
-      const auto moved = [&](Elements e) {
-        e.at = random.below(300);
+      const auto moved = [&](Elements e, std::int64_t from = 0) {
+        e.at = from + random.below(300);
         return e;
       };
-      in.push_back(moved(A));
+      // Of every other trial C's matrices meet one another only.
+      const std::int64_t inputs = trial % 2 * 1000;
+      in.push_back(moved(A, inputs));
       As.push_back(array.data() + in.back().at);
-      in.push_back(moved(B));
+      in.push_back(moved(B, inputs));
       Bs.push_back(array.data() + in.back().at);
       out.push_back(moved(C));
       Cs.push_back(array.data() + out.back().at);

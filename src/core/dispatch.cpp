@@ -50,10 +50,11 @@ Side side_of(const Args& args) {
   Side side;
   for_each_operand(args, [&](const char* name, const auto& operand, std::int64_t count) {
     if (std::is_same_v<Args, Gf256Args> && name[0] == 'A') return;  // see coefficients_on_host
-    if (!operand.pointers)
-      side.add(op_name<Args>, name, operand.data);
-    else
-      for (std::int64_t i = 0; i < count; ++i) side.add(op_name<Args>, name, operand.pointers[i]);
+    if (!operand.pointers) return side.add(op_name<Args>, name, operand.data);
+    if (side.locator.only_host()) count = std::min<std::int64_t>(count, 1);
+    for (std::int64_t i = 0; i < count; ++i)
+      if (i == 0 || !side.locator.is_near(operand.pointers[i]))
+        side.add(op_name<Args>, name, operand.pointers[i]);
   });
   return side;
 }

@@ -56,14 +56,13 @@ bool look_for_driver(std::int64_t now) {
   return false;
 }
 
-Place Locator::locate(const void* p) {
+Place Locator::ask(const void* p) {
   if (!p) return {};
   for (Backend* backend : user_backends())
     if (backend->memory() == Memory::Device && backend->owns(p))
       return {Memory::Device, 0, backend};
   if (!query_) return {};
   const auto address = reinterpret_cast<std::uintptr_t>(p);
-  if (address - start_ < size_) return known_;
   unsigned type = 0, managed = 0, whole = 0;
   int ordinal = 0;
   std::uintptr_t start = 0;

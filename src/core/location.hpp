@@ -28,7 +28,11 @@ struct Place {
 class Locator {
  public:
   Locator();
-  Place locate(const void* p);
+  Place locate(const void* p) { return is_near(p) ? known_ : ask(p); }
+  /// Whether p is in the allocation of CUDA's that locate() was last asked about.
+  bool is_near(const void* p) const { return reinterpret_cast<std::uintptr_t>(p) - start_ < size_; }
+  /// Whether every pointer is to the host's memory.
+  bool only_host() const { return !query_ && !has_device_backends(); }
 
  private:
   using Query = int (*)(unsigned count, int* attributes, void** data, std::uintptr_t pointer);
@@ -37,6 +41,7 @@ class Locator {
   Place known_;  // of all addresses in an allocation, which begins at start_
   std::uintptr_t start_ = 0;
   std::size_t size_ = 0;
+  Place ask(const void* p);
   static Query driver_query();
 };
 

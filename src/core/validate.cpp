@@ -89,6 +89,37 @@ Extent extent_of(const Stored& shape, const Operand<Void>& x, std::int64_t b, in
           shape.rows};
 }
 
+/// The addresses from the first to past the last byte of a batch.
+struct Bounds {
+  std::uintptr_t begin = 0, end = 0;
+};
+template <class Void>
+Bounds bounds_of(const Stored& shape, const Operand<Void>& x, std::int64_t batch, int size) {
+  const Extent first = extent_of(shape, x, 0, size);
+  if (!x.pointers)
+    return {first.begin, first.end() + std::uintptr_t((batch - 1) * x.stride * size)};
+  std::uintptr_t least = first.begin, most = first.begin;
+  for (std::int64_t b = 1; b < batch; ++b) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(x.pointers[b]);
+    least = std::min(least, begin);
+    most = std::max(most, begin);
+  }
+  return {least, most + (first.end() - first.begin)};
+}
+
+/// Whether each of a batch behind pointers begins after the end of the one before it.
+bool in_order(const Stored& shape, const Output& C, std::int64_t batch, int size) {
+  const Extent first = extent_of(shape, C, 0, size);
+  const std::uintptr_t bytes = first.end() - first.begin;
+  std::uintptr_t end = first.end();
+  for (std::int64_t b = 1; b < batch; ++b) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(C.pointers[b]);
+    if (begin < end) return false;
+    end = begin + bytes;
+  }
+  return true;
+}
+
 /// Extents of a batch behind pointers; scratch of the thread, so that such calls do not allocate
 /// either.
 std::vector<Extent>& scratch(int which) {
@@ -110,6 +141,7 @@ void check_output(std::string_view operation, const Stored& c_shape, const Outpu
                   std::int64_t batch, int c_size) {
   if (batch == 1) return;
   if (C.pointers) {
+    if (in_order(c_shape, C, batch, c_size)) return;
     std::vector<Extent>& all = scratch(0);
     for (std::int64_t b = 0; b < batch; ++b) all.push_back(extent_of(c_shape, C, b, c_size));
     if (const Clash clash = find_clash(all, scratch(1)); clash.kind != Clash::None)
@@ -130,6 +162,9 @@ void check_output(std::string_view operation, const Stored& c_shape, const Outpu
 void check_input(std::string_view operation, const Stored& c_shape, const Output& C, int c_size,
                  const Stored& x_shape, const Input& X, int x_size, std::int64_t batch,
                  bool in_place = false) {
+  const Bounds c_bounds = bounds_of(c_shape, C, batch, c_size);
+  const Bounds x_bounds = bounds_of(x_shape, X, batch, x_size);
+  if (c_bounds.end <= x_bounds.begin || x_bounds.end <= c_bounds.begin) return;
   if (X.pointers || C.pointers) {
     std::vector<Extent>&writes = scratch(0), &reads = scratch(1);
     for (std::int64_t b = 0; b < batch; ++b) {
@@ -144,10 +179,6 @@ void check_input(std::string_view operation, const Stored& c_shape, const Output
   const Extent c_first = extent_of(c_shape, C, 0, c_size);
   const Extent x_first = extent_of(x_shape, X, 0, x_size);
   const std::int64_t c_step = C.stride * c_size, x_step = X.stride * x_size;
-  const auto reach = [&](const Extent& e, std::int64_t step) {
-    return e.end() + std::uintptr_t((batch - 1) * step);
-  };
-  if (reach(c_first, c_step) <= x_first.begin || reach(x_first, x_step) <= c_first.begin) return;
   // In place and apart from one another: matrix i meets matrix i only.
   if (in_place && c_step == x_step && c_first.begin == x_first.begin &&
       c_first.begin + std::uintptr_t(c_step) >= std::max(c_first.end(), x_first.end()))
