@@ -352,7 +352,28 @@ __device__ void write_sums(const MmaProblem<Acc>& p, const MmaWork<Tile>& work,
                                                                 sum[i][j][r * 2 + 1]};
     __syncwarp();
     const std::int64_t row = work.i0 + work.row0 + i * 16;
-    const int height = col < p.n ? int(min(p.m - row, std::int64_t(16))) : 0;
+    const int rows_left = int(min(p.m - row, std::int64_t(16)));
+    if (!p.paired && p.splits == 1) {
+      // Neighbours by neighbouring lanes: elements of pairs one by one are twice as many accesses.
+      const auto* const from = reinterpret_cast<const Acc*>(rows) + lane;
+      const std::int64_t near = work.j0 + work.col0 + lane;
+#pragma unroll 1
+      for (int r = 0; r < rows_left; ++r) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const std::int64_t j = near + half * 32, at = (row + r) * p.ldc + j;
+          const Acc x = from[r * kPitch * 2 + half * 32];
+          if (j >= p.n) continue;
+          if (p.wide)
+            store(p, x, static_cast<WideOut<In>*>(c0) + at);
+          else if constexpr (sizeof(In) == 2)
+            store(p, x, static_cast<In*>(c0) + at);
+        }
+      }
+      __syncwarp();
+      continue;
+    }
+    const int height = col < p.n ? rows_left : 0;
 #pragma unroll 1
     for (int r = 0; r < height; ++r) {
       const Vector<Acc, 2> sums = rows[r * kPitch + lane];

@@ -61,14 +61,15 @@ struct Piece {
   static constexpr unsigned kBoxBytes = kElements * kDepthBytes;
   static constexpr int kBoxes = kSize / kElements;
 
-  const CUtensorMap& map;
+  const Panels& panels;
+  const CUtensorMap& map;  // along k
   int begin;
   int at;          // along k: where the block's share begins
   int boxes;       // else: that there are
   unsigned bytes;  // of a stage, by all blocks
 
   __device__ Piece(const Panels& p, int begin, unsigned rank = 0, unsigned cluster = 1)
-      : map(kAlongK ? p.map_at(begin) : p.map), begin(begin) {
+      : panels(p), map(kAlongK ? p.map_at(begin) : p.map), begin(begin) {
     if constexpr (kAlongK) {
       const int units = p.units_at(begin), share = p.share_at(begin);
       at = min(int(rank) * share, units - share);
@@ -86,7 +87,8 @@ struct Piece {
 #pragma unroll
       for (int c = 0; c < kBoxes; ++c)
         if (c < boxes)
-          load_box(to + unsigned(c) * kBoxBytes, map, begin + c * kElements, k, matrix, full);
+          load_box(to + unsigned(c) * kBoxBytes, panels.map_of_step(k), begin + c * kElements, k,
+                   matrix, full);
     }
   }
   /// The block's share, to all blocks; boxes beyond the operand too.
@@ -99,8 +101,8 @@ struct Piece {
 #pragma unroll
       for (int c = 0; c < kBoxes; ++c)
         if ((unsigned(c) & (cluster - 1)) == rank)
-          load_box_to(all, to + unsigned(c) * kBoxBytes, map, begin + c * kElements, k, matrix,
-                      full);
+          load_box_to(all, to + unsigned(c) * kBoxBytes, panels.map_of_step(k),
+                      begin + c * kElements, k, matrix, full);
     }
   }
 };

@@ -3,6 +3,8 @@
 
 #include <cuda.h>
 
+#include <limits>
+
 namespace mblas::cuda::gemm::hopper {
 
 /// An operand's side in C in panels of a tile's size. What of the last one lies beyond the operand
@@ -10,13 +12,17 @@ namespace mblas::cuda::gemm::hopper {
 /// stored: the copy engine takes longer to fill a row with zeros than to bring one (bf16
 /// 136×4096×4096 24.5 and 17.7 us).
 struct Panels {
-  CUtensorMap map, edge_map;  ///< of whole panels, and of the one that ends beyond the operand
-  int size;                   ///< of the operand
-  int edge;                   ///< where that panel begins; `size` where there is none
-  int units, edge_units;      ///< of a panel that are brought
-  int share, edge_share;      ///< that each block of a cluster brings for all of them
+  /// Of whole panels, and of the one that ends beyond the operand; not along k: of all steps, and
+  /// of the one with the last row.
+  CUtensorMap map, edge_map;
+  int last;               ///< the k where that step begins, if the maps are not the same
+  int size;               ///< of the operand
+  int edge;               ///< where that panel begins; `size` where there is none
+  int units, edge_units;  ///< of a panel that are brought
+  int share, edge_share;  ///< that each block of a cluster brings for all of them
 
   __device__ const CUtensorMap& map_at(int begin) const { return begin >= edge ? edge_map : map; }
+  __device__ const CUtensorMap& map_of_step(int k) const { return k >= last ? edge_map : map; }
   __device__ int units_at(int begin) const {
     return begin >= size ? 0 : begin >= edge ? edge_units : units;
   }
@@ -37,6 +43,7 @@ Panels panels_of(long long size, int whole, int cluster, bool along_k, const Map
   panels.units = size < whole ? rounded(size) : whole;
   panels.share = share_of(panels.units);
   panels.map = map_of(panels.share);
+  panels.last = std::numeric_limits<int>::max();
   if (along_k && left > 0 && size > whole) {
     panels.edge -= left;
     panels.edge_units = rounded(left);
