@@ -3,8 +3,12 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 #include "device_array.hpp"
@@ -56,6 +60,46 @@ TEST_P(CudaRuntime, WorksOnTheProgramsStream) {
   for (cudaStream_t stream : streams) EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
   gemm(context, R, N, N, n, n, n, 2.f, A.get(), n, B.get(), n, -2.f, C.get(), n);
   EXPECT_EQ(C.fetch(), zero);
+}
+
+// Few pointers travel otherwise than many.
+TEST_P(CudaRuntime, PointerArraysAreFreeAtOnceAndNobodyWaits) {
+  cudaStream_t stream;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  Context context(GetParam());
+  context.set_stream(stream);
+  Floats A(a), B(b);
+  for (const int batch : {100, 600, 10000}) {
+    Floats C(std::vector<float>(std::size_t(batch) * n * n));
+    std::vector<const float*> as, bs;
+    std::vector<float*> cs;
+    std::atomic<bool> released = false;
+    for (const bool held : {false, true}) {  // the workspace grows before
+      as.assign(std::size_t(batch), A.get());
+      bs.assign(std::size_t(batch), B.get());
+      cs.clear();
+      for (int i = 0; i < batch; ++i) cs.push_back(C.get() + std::size_t(i) * n * n);
+      if (held) {
+        const auto hold = [](void* flag) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(200));
+          *static_cast<std::atomic<bool>*>(flag) = true;
+        };
+        ASSERT_EQ(cudaLaunchHostFunc(stream, hold, &released), cudaSuccess);
+      }
+      gemm_batched(context, R, N, N, n, n, n, 1.f, as, n, bs, n, 1.f, cs, n);
+    }
+    EXPECT_FALSE(released) << batch;
+    std::ranges::fill(as, nullptr);
+    std::ranges::fill(bs, nullptr);
+    std::ranges::fill(cs, nullptr);
+    ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    const std::vector<float> got = C.fetch();
+    int wrong = 0;
+    for (std::size_t i = 0; i < got.size(); ++i) wrong += got[i] != 2 * want[i % (n * n)];
+    EXPECT_EQ(wrong, 0) << batch;
+  }
+  context.set_stream(nullptr);
+  cudaStreamDestroy(stream);
 }
 
 // A batch of pointers needs workspace and an array of pointers on the device: both must survive in

@@ -28,8 +28,8 @@ struct Cost {
   static constexpr double kParts = 16;               // bytes of parts a clock
   static constexpr double kSecondKernel = 5000;
   // Of a step along k, more than by copies of 16 bytes: by those of 8 and of 4, and of operands
-  // that are gathered.
-  static constexpr double kCopies8 = 60, kCopies4 = 180, kGathered = 2100;
+  // that are gathered; of these also of a tile.
+  static constexpr double kCopies8 = 60, kCopies4 = 180, kGathered = 1900, kGatheredTile = 1500;
   static constexpr double kStart = 5500;   // of a launch
   static constexpr double kMemory = 1800;  // bytes of A, B and C a clock of the device
   static constexpr double kPerMicrosecond = 1700;
@@ -66,10 +66,10 @@ struct Plan {
   double clocks = 0;
 };
 
-/// `more`: clocks of a step along k, as Cost has them.
+/// `more`: clocks of a step along k, and of a tile, as Cost has them.
 template <class Tile>
 Plan plan_for(const GemmArgs& args, MmaWay way, int units, int splits, double efficiency,
-              double alone_rate, double more) {
+              double alone_rate, double more, double more_of_tile = 0) {
   const int size = size_of(args.in);
   const std::int64_t step = Tile::kDepth / size;
   Plan plan;
@@ -84,8 +84,9 @@ Plan plan_for(const GemmArgs& args, MmaWay way, int units, int splits, double ef
   const double busy = alone / efficiency + loads;
   const double full = std::floor(blocks / (units * Tile::kBlocks));
   const double rest = std::ceil((blocks - full * units * Tile::kBlocks) / units);
-  plan.clocks = full * (Tile::kBlocks * busy + Cost::kTile);
-  if (rest > 0) plan.clocks += std::max(alone / alone_rate + loads, rest * busy) + Cost::kTile;
+  const double ends = Cost::kTile + more_of_tile;
+  plan.clocks = full * (Tile::kBlocks * busy + ends);
+  if (rest > 0) plan.clocks += std::max(alone / alone_rate + loads, rest * busy) + ends;
   if (plan.splits > 1) {
     const double bytes = 8.0 * double(args.m) * double(args.n) * double(args.batch) * plan.splits;
     plan.clocks += bytes / (Cost::kParts * units) + Cost::kSecondKernel;
@@ -163,7 +164,7 @@ struct Call {
             0);
       if (allows(MmaWay::Gathered) && (loose || args.config >= 0))
         consider(plan_for<GatheredMmaTile>(args, MmaWay::Gathered, units, splits, Cost::kSmall,
-                                           Cost::kAlone, Cost::kGathered),
+                                           Cost::kAlone, Cost::kGathered, Cost::kGatheredTile),
                  0);
     }
     const double elements =

@@ -121,7 +121,7 @@ bool is_slower(const GemmArgs& args, const Call& call, const DeviceInfo& device)
   const auto& [a, b, turned] = call.sources;
   if (args.in == DType::f32 || args.keeper || needs_finish(args) || !(a.copied || b.copied))
     return false;
-  constexpr double kClearly = 1.1;
+  constexpr double kClearly = 1.05;
   Repacked copies[2];
   std::size_t count = 0;
   for (const Source* x : {&a, &b})
