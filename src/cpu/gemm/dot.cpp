@@ -647,9 +647,10 @@ const char* gemm_bf16x6_declines(const GemmArgs& args, const DeviceInfo& /*devic
 }
 
 const char* gemm_dot_declines(const GemmArgs& args, const DeviceInfo& /*device*/) {
+  constexpr const char* kLacking = "this CPU has no such dot products, or they are not to be used";
+  if (isa().dot.empty()) return kLacking;
   if (args.in != DType::bf16 && args.in != DType::i8) return "bfloat16 and int8 products only";
-  if (!kernel_for(args, isa().dot))
-    return "this CPU has no such dot products, or they are not to be used";
+  if (!kernel_for(args, isa().dot)) return kLacking;
   if (args.k == 0) return "there is nothing to multiply";
   return nullptr;
 }
