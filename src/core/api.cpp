@@ -14,6 +14,7 @@ namespace {
 
 template <class Args>
 void begin(Context::Impl& context) {
+  context.reported = nullptr;
   Dispatch& receipt = context.receipt;
   receipt.operation = op_name<Args>;
   receipt.backend = receipt.kernel = receipt.config = {};

@@ -111,8 +111,18 @@ template <class Args>
 template <class Args>
 const ImmediateRow<Args>* ready_row(Context::Impl& context) {
   auto& row = std::get<ImmediateRow<Args>>(context.immediate);
-  if (!row.known) row = immediate_of<Args>(context);
+  if (!row.known) [[unlikely]] {
+    row = immediate_of<Args>(context);
+    context.reported = nullptr;
+  }
   return row.run ? &row : nullptr;
+}
+
+/// Looks whether memory of a device may be in use.
+[[gnu::noinline]] bool look_around(Context::Impl& context, const GemmArgs& g) {
+  if (!only_host_memory()) return false;
+  context.host_address = bits(g.C.data);
+  return true;
 }
 
 /// Are all operands in host memory? In doubt no. The clock that only_host_memory() reads takes a
@@ -122,26 +132,30 @@ bool are_on_host(Context::Impl& context, const GemmArgs& g) {
   constexpr int page = 21;  // bits of an address within a huge page, which is on one side
   const auto off = [&](const void* p) { return bits(p) ^ context.host_address; };
   if ((off(g.A.data) | off(g.B.data) | off(g.C.data)) >> page == 0 && !has_device_backends())
+      [[likely]]
     return true;
-  if (!only_host_memory()) return false;
-  context.host_address = bits(g.C.data);
-  return true;
+  return look_around(context, g);
 }
 
-/// Has the tune file something for the call?
+/// Has the tune file, which has entries of the backend, something for the call?
 template <class Args>
-bool is_tuned(Context::Impl& context, const ImmediateRow<Args>& row, const Args& args,
-              Compute compute) {
-  if (context.tune_record) return true;  // the long way leaves the description
-  if (!row.tuned) return false;
+[[gnu::noinline]] bool find_tuned(Context::Impl& context, Backend& backend, const Args& args,
+                                  Compute compute) {
   Args call = args;
   if constexpr (std::is_same_v<Args, GemmArgs>) call.compute = compute;
-  Backend& backend = *row.backend;
   return context.tuned->find(backend, context.slot(backend).queue->device(), call).row >= 0;
 }
 
 template <class Args>
-void report(Dispatch& receipt, const ImmediateRow<Args>& row, Compute compute) {
+bool is_tuned(Context::Impl& context, const ImmediateRow<Args>& row, const Args& args,
+              Compute compute) {
+  if (context.tune_record) return true;  // the long way leaves the description
+  return row.tuned && find_tuned(context, *row.backend, args, compute);
+}
+
+template <class Args>
+[[gnu::noinline]] void write_receipt(Dispatch& receipt, const ImmediateRow<Args>& row,
+                                     Compute compute) {
   receipt.operation = op_name<Args>;
   receipt.backend = row.name;
   receipt.kernel = row.kernel;
@@ -152,6 +166,15 @@ void report(Dispatch& receipt, const ImmediateRow<Args>& row, Compute compute) {
   receipt.workspace_bytes = 0;
   receipt.staged_blocks = 0;
   receipt.declined.clear();
+}
+
+/// The receipt of one call is that of the next.
+template <class Args>
+void report(Context::Impl& context, const ImmediateRow<Args>& row, Compute compute) {
+  if (context.reported == &row && context.receipt.compute == compute) [[likely]]
+    return;
+  write_receipt(context.receipt, row, compute);
+  context.reported = &row;
 }
 
 /// False, with nothing written and `g` as it was: the call takes the long way.
@@ -169,7 +192,7 @@ bool run_quick(Context::Impl& context, Layout layout, GemmArgs& g) {
     if (layout == Layout::ColMajor) swap_layout(g);
     return false;
   }
-  report(context.receipt, *row, compute);
+  report(context, *row, compute);
   return true;
 }
 
@@ -180,7 +203,7 @@ bool run_quick(Context::Impl& context, const Gf256Args& g) {
   if (!row || !only_host_memory() || !is_sound(g) || is_tuned(context, *row, g, compute) ||
       !row->run(g))
     return false;
-  report(context.receipt, *row, compute);
+  report(context, *row, compute);
   return true;
 }
 

@@ -4,7 +4,6 @@
 #include <cpuid.h>
 #endif
 
-#include <atomic>
 #include <string>
 
 #include "mblas/error.hpp"
@@ -68,15 +67,6 @@ const CpuIsa kIsas[] = {
 };
 #undef MBLAS_ISA_ROW
 
-std::atomic<const CpuIsa*> current = nullptr;
-
-[[gnu::noinline]] const CpuIsa& choose_isa() {
-  // Threads that race here store the same value; one that forces a set keeps it.
-  const CpuIsa* chosen = nullptr;
-  const CpuIsa* const best = &select_isa({});
-  return current.compare_exchange_strong(chosen, best) ? *best : *chosen;
-}
-
 }  // namespace
 
 const CpuIsa& select_isa(std::string_view forced) {
@@ -93,12 +83,16 @@ const CpuIsa& select_isa(std::string_view forced) {
                                        known + (lacking.empty() ? "" : "; it lacks " + lacking));
 }
 
-void force_isa(std::string_view name) { current.store(&select_isa(name)); }
+std::atomic<const CpuIsa*> detail::current_isa = nullptr;
 
-const CpuIsa& isa() {
-  const CpuIsa* const chosen = current.load(std::memory_order_relaxed);
-  return chosen ? *chosen : choose_isa();
+const CpuIsa& detail::choose_isa() {
+  // Threads that race here store the same value; one that forces a set keeps it.
+  const CpuIsa* chosen = nullptr;
+  const CpuIsa* const best = &select_isa({});
+  return current_isa.compare_exchange_strong(chosen, best) ? *best : *chosen;
 }
+
+void force_isa(std::string_view name) { detail::current_isa.store(&select_isa(name)); }
 
 bool follows_few_rows() {
 #ifdef MBLAS_HAVE_ISA_AVX2

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -272,8 +273,16 @@ const CpuIsa& select_isa(std::string_view forced);
 /// Makes isa() return select_isa(name) from now on.
 void force_isa(std::string_view name);
 
+namespace detail {
+extern std::atomic<const CpuIsa*> current_isa;  // null: none was chosen yet
+const CpuIsa& choose_isa();
+}  // namespace detail
+
 /// The set in use: the best one, unless another was forced.
-const CpuIsa& isa();
+inline const CpuIsa& isa() {
+  const CpuIsa* const current = detail::current_isa.load(std::memory_order_relaxed);
+  return current ? *current : detail::choose_isa();
+}
 
 /// Do the CPU's own prefetchers follow few of the rows that are read side by side, so that their
 /// next lines had better be asked for? So it is on Zen, and not on Emerald Rapids.

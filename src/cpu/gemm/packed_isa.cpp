@@ -822,7 +822,8 @@ template <class T>
 using Tiny = bool (*)(const GemmArgs&, std::int64_t, std::int64_t, const std::byte*, std::int64_t);
 template <class T>
 struct TinyTable {
-  Tiny<T> of[kTinyWidths][2][T::kMR];  // [width][masked][height - 1]
+  Tiny<T> of[2 * kTinyWidths][T::kMR];  // [twice the width, and 1 if masked][height - 1]
+  unsigned char width[T::kNR + 1];      // the first index by columns
 };
 template <class T, int Width, bool Tail, int H>
 constexpr Tiny<T> tiny_of() {
@@ -836,20 +837,29 @@ constexpr Tiny<T> tiny_of() {
 }
 template <class T, int... H>
 constexpr TinyTable<T> tiny_table(std::integer_sequence<int, H...>) {
-  return {{{{tiny_of<T, 0, false, H + 1>()...}, {tiny_of<T, 0, true, H + 1>()...}},
-           {{tiny_of<T, 1, false, H + 1>()...}, {tiny_of<T, 1, true, H + 1>()...}},
-           {{tiny_of<T, 2, false, H + 1>()...}, {tiny_of<T, 2, true, H + 1>()...}},
-           {{tiny_of<T, 3, false, H + 1>()...}, {tiny_of<T, 3, true, H + 1>()...}}}};
+  TinyTable<T> table{{{tiny_of<T, 0, false, H + 1>()...},
+                      {tiny_of<T, 0, true, H + 1>()...},
+                      {tiny_of<T, 1, false, H + 1>()...},
+                      {tiny_of<T, 1, true, H + 1>()...},
+                      {tiny_of<T, 2, false, H + 1>()...},
+                      {tiny_of<T, 2, true, H + 1>()...},
+                      {tiny_of<T, 3, false, H + 1>()...},
+                      {tiny_of<T, 3, true, H + 1>()...}},
+                     {}};
+  for (int n = 1; n <= T::kNR; ++n) {
+    const int bytes = n * T::kSize;
+    const int width = bytes <= 16 ? 0 : bytes <= 32 ? 1 : bytes <= 64 ? 2 : 3;
+    table.width[n] = static_cast<unsigned char>(2 * width + (bytes != 16 << width));
+  }
+  return table;
 }
 template <class T>
 constexpr TinyTable<T> kTiny = tiny_table<T>(std::make_integer_sequence<int, T::kMR>());
 
 /// Kernels by height for n ≤ kNR columns.
 template <class T>
-MBLAS_INLINE const Tiny<T>* tiny_kernels(int n) {
-  const int bytes = n * T::kSize;
-  const int width = bytes <= 16 ? 0 : bytes <= 32 ? 1 : bytes <= 64 ? 2 : 3;
-  return kTiny<T>.of[width][bytes != 16 << width];
+MBLAS_INLINE const Tiny<T>* tiny_kernels(std::int64_t n) {
+  return kTiny<T>.of[kTiny<T>.width[n]];
 }
 
 /// Some microkernels' worth of C. Apart, so that one() has no frame.
@@ -862,7 +872,7 @@ template <class T>
                                    : m / slices;
   const int taller = m - height * slices;
   for (int j = 0; j < g.n; j += T::kNR) {
-    const Tiny<T>* const kernels = tiny_kernels<T>(int(smaller(g.n - j, T::kNR)));
+    const Tiny<T>* const kernels = tiny_kernels<T>(smaller(g.n - j, T::kNR));
     for (int i = 0, h; i < m; i += h) {
       h = height + (i < taller * (height + 1));
       kernels[h - 1](g, i, j, b, b_row);
@@ -911,12 +921,13 @@ template <class T>
 bool one(const GemmArgs& g) {
   constexpr std::int64_t most_m = 32, most_n = 2 * T::kNR;
   if (g.k > kMostTiny) return false;
-  const bool fits = g.m <= most_m && g.n <= most_n;
-  if (g.transB == Op::Trans || g.transB == Op::ConjTrans) return fits && several_transposed<T>(g);
+  const bool trans_b = g.transB == Op::Trans || g.transB == Op::ConjTrans;
   const auto* b = static_cast<const std::byte*>(g.B.data);
   const std::int64_t b_row = g.B.ld * T::kSize;
-  if (g.m <= T::kMR && g.n <= T::kNR) return tiny_kernels<T>(int(g.n))[g.m - 1](g, 0, 0, b, b_row);
-  return fits && several<T>(g, b, b_row);
+  if (!trans_b && g.m <= T::kMR && g.n <= T::kNR)
+    return tiny_kernels<T>(g.n)[g.m - 1](g, 0, 0, b, b_row);
+  if (g.m > most_m || g.n > most_n) return false;
+  return trans_b ? several_transposed<T>(g) : several<T>(g, b, b_row);
 }
 
 template <class T>
