@@ -366,7 +366,10 @@ TEST(SameBits, OfProductsWithoutAForcedKernel) {
     bool ran = false;
     for (const Types& types : types_of(op_name<GemmArgs>)) {
       const Row row{op_name<GemmArgs>, backend, "", {}, kMemory == Memory::Device, types};
-      for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{74, 75, 76},
+      for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{63, 64, 65},
+                                    {20, 128, 128},
+                                    {128, 40, 64},
+                                    {74, 75, 76},
                                     {100, 101, 103},
                                     {120, 120, 120},
                                     {14, 32, 800},

@@ -61,6 +61,7 @@ struct TuneEntry;
 template <class Args>
 struct ImmediateRow {
   Backend* backend = nullptr;
+  const Kernel<Args>* row = nullptr;
   std::string_view name, kernel;       // of the backend and of its row
   bool (*run)(const Args&) = nullptr;  // null: there is none
   bool tuned = false;                  // the tune file has entries of the backend

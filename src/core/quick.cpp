@@ -102,9 +102,10 @@ template <class Args>
   const auto table = backend->kernels<Args>();
   if (table.empty() || context.verbose != 0 || context.verify.backend ||
       !context.kernels[op_index<Args>()].empty())
-    return {backend, {}, {}, nullptr, false, true};
+    return {backend, nullptr, {}, {}, nullptr, false, true};
   const bool tuned = context.tuned && context.tuned->mentions(*backend);
-  return {backend, backend->name(), table.front().name, table.front().immediate, tuned, true};
+  const Kernel<Args>& row = table.front();
+  return {backend, &row, backend->name(), row.name, row.immediate, tuned, true};
 }
 
 /// The row that may compute calls at once; null: there is none.
@@ -153,6 +154,20 @@ bool is_tuned(Context::Impl& context, const ImmediateRow<Args>& row, const Args&
   return row.tuned && find_tuned(context, *row.backend, args, compute);
 }
 
+/// What the row does not compute at once it may take with the threads of the call's queue. False,
+/// with nothing written, where it declines.
+[[gnu::noinline]] bool run_with_queue(Context& context, const ImmediateRow<GemmArgs>& row,
+                                      const GemmArgs& g) {
+  if (row.row->workspace) return false;
+  bool takes = false;
+  detail::remember(context, [&](Context::Impl& impl) {
+    Queue& queue = *impl.slot(*row.backend).queue;
+    takes = row.row->declines(g, queue.device()) == nullptr;
+    if (takes) row.row->run(g, queue);
+  });
+  return takes;
+}
+
 template <class Args>
 [[gnu::noinline]] void write_receipt(Dispatch& receipt, const ImmediateRow<Args>& row,
                                      Compute compute) {
@@ -178,7 +193,8 @@ void report(Context::Impl& context, const ImmediateRow<Args>& row, Compute compu
 }
 
 /// False, with nothing written and `g` as it was: the call takes the long way.
-bool run_quick(Context::Impl& context, Layout layout, GemmArgs& g) {
+bool run_quick(Context& whole, Layout layout, GemmArgs& g) {
+  Context::Impl& context = whole.impl();
   if ((before(g.m) | before(g.n) | before(g.k)) >= kMost || !is_plain(g)) [[unlikely]]
     return false;
   if (layout != Layout::RowMajor && layout != Layout::ColMajor) [[unlikely]]
@@ -188,7 +204,8 @@ bool run_quick(Context::Impl& context, Layout layout, GemmArgs& g) {
   if (!row || !is_native(compute) || !are_on_host(context, g)) [[unlikely]]
     return false;
   if (layout == Layout::ColMajor) swap_layout(g);
-  if (!is_sound(g) || is_tuned(context, *row, g, compute) || !row->run(g)) [[unlikely]] {
+  if (!is_sound(g) || is_tuned(context, *row, g, compute) ||
+      (!row->run(g) && !run_with_queue(whole, *row, g))) [[unlikely]] {
     if (layout == Layout::ColMajor) swap_layout(g);
     return false;
   }
@@ -212,7 +229,7 @@ bool run_quick(Context::Impl& context, const Gf256Args& g) {
 namespace detail {
 
 void gemm(Context& context, Layout layout, GemmArgs& args) {
-  if (!run_quick(context.impl(), layout, args)) gemm_by_hops(context, layout, args);
+  if (!run_quick(context, layout, args)) gemm_by_hops(context, layout, args);
 }
 
 void gf256(Context& context, const Gf256Args& args) {

@@ -67,6 +67,15 @@ const CpuIsa kIsas[] = {
 };
 #undef MBLAS_ISA_ROW
 
+bool is_amd() {
+#ifdef MBLAS_HAVE_ISA_AVX2
+  static const bool amd = __builtin_cpu_is("amd");
+  return amd;
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
 const CpuIsa& select_isa(std::string_view forced) {
@@ -94,14 +103,8 @@ const CpuIsa& detail::choose_isa() {
 
 void force_isa(std::string_view name) { detail::current_isa.store(&select_isa(name)); }
 
-bool follows_few_rows() {
-#ifdef MBLAS_HAVE_ISA_AVX2
-  static const bool few = __builtin_cpu_is("amd");
-  return few;
-#else
-  return false;
-#endif
-}
+bool follows_few_rows() { return is_amd(); }
+bool meets_soon() { return is_amd(); }
 
 bool has_gfni() {
 #ifdef MBLAS_HAVE_ISA_AVX2

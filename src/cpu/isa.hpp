@@ -47,7 +47,7 @@ struct GemmTileKernel {
 
 /// Stack that GemmPanels::small packs an operand into.
 inline constexpr std::int64_t kSmallBytes = 32 << 10;
-/// Multiply-adds up to which packing does not pay, nor a second thread.
+/// Multiply-adds up to which packing does not pay.
 inline constexpr std::int64_t kSmallWork = 72 * 72 * 72;
 
 /// Between the rows of a copied slice, so that they do not all fall into the same cache sets.
@@ -287,6 +287,10 @@ inline const CpuIsa& isa() {
 /// Do the CPU's own prefetchers follow few of the rows that are read side by side, so that their
 /// next lines had better be asked for? So it is on Zen, and not on Emerald Rapids.
 bool follows_few_rows();
+
+/// Do threads on different cores start and end together within some thousand cycles? So it is on
+/// Zen.
+bool meets_soon();
 
 /// Does the CPU multiply by matrices of bits? A set's vectors tell how many bytes at a time.
 bool has_gfni();

@@ -109,7 +109,9 @@ bool in_parallel_region() { return omp_in_parallel() != 0; }
 
 int default_threads() { return in_parallel_region() ? 1 : omp_get_max_threads(); }
 
-const char* team_kind() { return in_forked_child() ? "std::thread" : "OpenMP"; }
+bool keeps_threads() { return !in_forked_child(); }
+
+const char* team_kind() { return keeps_threads() ? "OpenMP" : "std::thread"; }
 
 void detail::run_team(int threads, TeamBody body, void* f) {
   FirstException exception;
@@ -127,6 +129,8 @@ void detail::run_team(int threads, TeamBody body, void* f) {
 bool in_parallel_region() { return false; }
 
 int default_threads() { return available_cpus(); }
+
+bool keeps_threads() { return false; }
 
 const char* team_kind() { return "std::thread"; }
 

@@ -18,6 +18,9 @@ bool in_parallel_region();
 /// How teams are made, for `mblas info`: "OpenMP" or "std::thread".
 const char* team_kind();
 
+/// Do the threads of a team wait for the next one? Else each team starts its own.
+bool keeps_threads();
+
 /// True in the child of a fork, where OpenMP's threads no longer exist and waiting for them hangs.
 bool in_forked_child();
 

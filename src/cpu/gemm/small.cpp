@@ -48,6 +48,26 @@ const char* reason_against_long(const GemmArgs& args, double fmas) {
   return nullptr;
 }
 
+/// Vector multiply-adds of a product from which on a second thread pays, on CPUs whose cores meet
+/// soon: to start and to end together takes two threads of a Zen 4 1.3 µs, which is as long as half
+/// of 44 cubed by AVX2 (float 48³ 1.05 times as fast, 52³ 1.2, 64³ 1.4, 96³ 1.05 to 1.4). On an
+/// Emerald Rapids Xeon it takes oneDNN 3 µs, and one thread computes what the caches hold.
+constexpr double kSecondGrain = 14336;
+constexpr std::int64_t kLeastDepth = 16;  // k, or C takes the time
+
+double fmas_of(const GemmArgs& args, int nr) {
+  return double(args.m * args.n * args.k) / (nr / 2) * (is_complex(args.in) ? 2 : 1);
+}
+
+bool pairs_pay() { return meets_soon() && keeps_threads(); }
+
+/// Threads for one product. Longer ones have fewer multiply-adds for what they read and write.
+int threads_for_one(const GemmArgs& args, int most) {
+  const bool pays = std::max({args.m, args.n, args.k}) <= kShort && args.k >= kLeastDepth &&
+                    fmas_of(args, panels_of(args).nr) >= kSecondGrain && pairs_pay();
+  return pays ? std::min(most, 2) : 1;
+}
+
 const char* reason_against(const GemmArgs& args, int num_threads) {
   if (const char* reason = unless_panels(args)) return reason;
   // No product of such sizes overflows.
@@ -58,10 +78,10 @@ const char* reason_against(const GemmArgs& args, int num_threads) {
   if (is_along(args) && (is_long || work > kSmallVector)) return "a matrix times a vector";
   const int nr = panels_of(args).nr;
   if (is_long || work > kSmallWork) {
-    const double fmas = double(work) / (nr / 2) * (is_complex(args.in) ? 2 : 1);
-    if (work > kSmallWork &&
-        (is_long || work > kSmallAlone || threads_for(fmas, kGemmGrain, num_threads) > 1))
-      return "more multiply-adds than those of 72 cubed, of 120 cubed for one thread";
+    const double fmas = fmas_of(args, nr);
+    if (work > kSmallWork && (is_long || work > kSmallAlone ||
+                              threads_for(fmas, kGemmGrain, num_threads) > (pairs_pay() ? 2 : 1)))
+      return "more multiply-adds than those of 72 cubed, of 120 cubed for one thread or two";
     if (is_long)
       if (const char* reason = reason_against_long(args, fmas)) return reason;
   }
@@ -71,9 +91,41 @@ const char* reason_against(const GemmArgs& args, int num_threads) {
 }
 
 [[gnu::noinline]] bool multiply_unless_declined(const GemmArgs& args) {
-  if (reason_against(args, std::numeric_limits<int>::max())) return false;
+  if (unless_panels(args) || threads_for_one(args, 2) > 1 ||
+      reason_against(args, std::numeric_limits<int>::max()))
+    return false;
   panels_of(args).small(tile_of(args, 0), 1, 0, 0, 0);
   return true;
+}
+
+/// Computes the rows [i, i + m) by the columns [j, j + n) of product `b`.
+void multiply(const GemmArgs& args, std::int64_t b, std::int64_t i, std::int64_t m, std::int64_t j,
+              std::int64_t n) {
+  if (m == 0 || n == 0) return;
+  const GemmPanels& panels = panels_of(args);
+  GemmTile t = tile_of(args, b);
+  t.A = advance(t.A, i * t.a_row, panels.size);
+  t.B = advance(t.B, j * t.b_col, panels.size);
+  t.C = advance(t.C, i * t.ldc + j, panels.size);
+  t.m = m;
+  t.n = n;
+  panels.small(t, 1, 0, 0, 0);
+  if (!args.epilogue.is_none()) gemm_finish_block(args, b, i, j, m, n);
+}
+
+/// Do threads take columns of a product, in whole panels? Else rows.
+bool shares_columns(const GemmArgs& args, const GemmPanels& panels, int threads) {
+  // Multiply-adds that reading an element takes, as in packed.cpp, or packing it; and the end of a
+  // row of C where another thread's begins, which is fetched along with it.
+  constexpr double kRead = 12, kPack = 16, kEnd = 300;
+  const double each_col = kRead + (is_transposed(args.transB) ? kPack : 0);
+  const auto cost = [&](std::int64_t rows, std::int64_t cols) {  // of a step of k
+    return double(rows) * double(round_up(cols, panels.nr / 2)) + kRead * double(rows) +
+           each_col * double(cols);
+  };
+  const std::int64_t cols = round_up(divide_up(args.n, threads), panels.nr);
+  return cost(args.m, std::min(cols, args.n)) + kEnd * double(args.m) / double(args.k) <
+         cost(divide_up(args.m, threads), args.n);
 }
 
 }  // namespace
@@ -89,26 +141,29 @@ bool gemm_small_immediate(const GemmArgs& args) {
 
 void gemm_small(const GemmArgs& args, Queue& queue) {
   const GemmPanels& panels = panels_of(args);
-  const bool finishes = !args.epilogue.is_none();
+  const int most = queue.device().num_threads;
   if (args.batch == 1) {
-    panels.small(tile_of(args, 0), 1, 0, 0, 0);
-    if (finishes) gemm_finish_block(args, 0, 0, 0, args.m, args.n);
+    parallel(threads_for_one(args, most), [&](int thread, int granted) {
+      const bool by_columns = granted > 1 && shares_columns(args, panels, granted);
+      const Range all_rows{0, args.m}, all_cols{0, args.n};
+      const Range rows = by_columns ? all_rows : share_of(args.m, thread, granted);
+      const Range cols = by_columns ? share_of(args.n, thread, granted, panels.nr) : all_cols;
+      multiply(args, 0, rows.begin, rows.end - rows.begin, cols.begin, cols.end - cols.begin);
+    });
     return;
   }
   // Tiny products are no multiply-adds but the way in and out of the microkernel.
   const double work = double(args.m) * double(args.n) * double(args.k + 8) / (panels.nr / 2);
-  const int threads =
-      threads_for(work * double(args.batch), kGemmGrain, queue.device().num_threads);
-  const bool strided = !finishes && !args.A.pointers && !args.B.pointers && !args.C.pointers;
+  const int threads = threads_for(work * double(args.batch), kGemmGrain, most);
+  const bool strided =
+      args.epilogue.is_none() && !args.A.pointers && !args.B.pointers && !args.C.pointers;
   parallel(threads, [&](int thread, int granted) {
     const Range problems = share_of(args.batch, thread, granted);
     if (strided)
       return panels.small(tile_of(args, problems.begin), problems.end - problems.begin,
                           args.A.stride, args.B.stride, args.C.stride);
-    for (std::int64_t b = problems.begin; b < problems.end; ++b) {
-      panels.small(tile_of(args, b), 1, 0, 0, 0);
-      if (finishes) gemm_finish_block(args, b, 0, 0, args.m, args.n);
-    }
+    for (std::int64_t b = problems.begin; b < problems.end; ++b)
+      multiply(args, b, 0, args.m, 0, args.n);
   });
 }
 
