@@ -29,7 +29,7 @@ struct Cost {
   static constexpr double kSecondKernel = 5000;
   // Of a step along k, more than by copies of 16 bytes: by those of 8 and of 4, and of operands
   // that are gathered; of these also of a tile.
-  static constexpr double kCopies8 = 60, kCopies4 = 180, kGathered = 1900, kGatheredTile = 1500;
+  static constexpr double kCopies8 = 60, kCopies4 = 180, kGathered = 950, kGatheredTile = 1500;
   static constexpr double kStart = 5500;   // of a launch
   static constexpr double kMemory = 1800;  // bytes of A, B and C a clock of the device
   static constexpr double kPerMicrosecond = 1700;

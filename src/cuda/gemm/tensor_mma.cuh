@@ -144,17 +144,17 @@ struct MmaPanel {
     }
 
     /// Of the first chunk, in the panel.
-    __device__ static int row() { return int(threadIdx.x) / (kTurned ? 1 : kChunks) % kOuter; }
-    __device__ static int chunk() {
-      return kTurned ? int(threadIdx.x) / kOuter : int(threadIdx.x) % kChunks;
-    }
+    __device__ static int thread() { return int(threadIdx.x) % kThreads; }
+    __device__ static int row() { return thread() / (kTurned ? 1 : kChunks) % kOuter; }
+    __device__ static int chunk() { return kTurned ? thread() / kOuter : thread() % kChunks; }
     /// Elements of chunk `i`, of a panel that has `depth` of k.
     __device__ int left(int i, int depth) const {
       const int along = kAlongK ? depth : outer_left, rows = kAlongK ? outer_left : depth;
       return row() + i * kRowsApart < rows ? along - (chunk() + i * kChunksApart) * kCount : 0;
     }
 
-    __device__ void load(std::int64_t ld, int depth) {
+    /// The next of every `turns` panels.
+    __device__ void load(std::int64_t ld, int depth, int turns) {
       const std::byte* x = from;
 #pragma unroll
       for (int i = 0; i < kEach; ++i) {
@@ -174,7 +174,7 @@ struct MmaPanel {
         }
         x += (kTurned ? kChunksApart * kCount : kRowsApart) * ld * kSize;
       }
-      from += kAlongK && !kTurned ? kDepth : kElements * ld * kSize;
+      from += turns * (kAlongK && !kTurned ? kDepth : kElements * ld * kSize);
     }
 
     /// What was loaded, to a panel.
@@ -229,17 +229,18 @@ struct MmaPanel {
   };
 };
 
-/// kRows×kCols of C a block, kDepth bytes of k a stage; a warp has kWarpRows×kWarpCols.
+/// kRows×kCols of C a block, kDepth bytes of k a stage; a warp has kWarpRows×kWarpCols. kTurns:
+/// groups of kThreads, each with stages of its own, that take the panels along k in turn.
 template <int kRows_, int kCols_, int kDepth_, int kWarpRows_, int kWarpCols_, int kStages_,
-          int kBlocks_>
+          int kBlocks_, int kTurns_ = 1>
 struct MmaTile {
   static constexpr int kRows = kRows_, kCols = kCols_, kDepth = kDepth_;
   static constexpr int kWarpRows = kWarpRows_, kWarpCols = kWarpCols_;
-  static constexpr int kStages = kStages_, kBlocks = kBlocks_;
+  static constexpr int kStages = kStages_, kBlocks = kBlocks_, kTurns = kTurns_;
   static constexpr int kAcross = kCols / kWarpCols, kDown = kRows / kWarpRows;
   static constexpr int kThreads = 32 * kAcross * kDown;
   static constexpr int kM = kWarpRows / 16, kN = kWarpCols / 8;
-  static constexpr std::size_t kShared = std::size_t(kStages) * kDepth * (kRows + kCols);
+  static constexpr std::size_t kShared = std::size_t(kTurns) * kStages * kDepth * (kRows + kCols);
   static_assert(kWarpCols == 64, "a pair of columns for each lane on their way out");
   static_assert(kShared >= kThreads / 32 * 16 * (kWarpCols / 2 + 4) * 8, "16 rows of each warp");
 
@@ -251,8 +252,7 @@ struct MmaTile {
 
 using LargeMmaTile = MmaTile<128, 256, 64, 64, 64, 4, 1>;
 using SmallMmaTile = MmaTile<64, 128, 64, 32, 64, 4, 2>;
-/// Of what is gathered: twice the k a stage, as each waits for memory.
-using GatheredMmaTile = MmaTile<64, 64, 128, 16, 64, 2, 2>;
+using GatheredMmaTile = MmaTile<64, 64, 64, 16, 64, 2, 2, 2>;
 
 /// The tile, and how operands come: the first two by copies of 16 bytes.
 enum class MmaWay { Large, Small, Narrow, Gathered };
@@ -307,7 +307,7 @@ struct MmaWork {
   template <class Acc>
   __device__ MmaWork(const MmaProblem<Acc>& p, int step) {
     constexpr unsigned kGroup = 8;
-    const int warp = int(threadIdx.x) / 32;
+    const int warp = int(threadIdx.x) % Tile::kThreads / 32;
     row0 = warp / Tile::kAcross * Tile::kWarpRows;
     col0 = warp % Tile::kAcross * Tile::kWarpCols;
     // Down the columns of a group of rows of tiles: what is in work shares panels.
@@ -475,9 +475,12 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
 }
 
 /// For operands whose rows start anywhere. kAAlongK, kBAlongK: in memory; in panels bytes always
-/// run along k.
+/// run along k. What limits it is how long a warp takes for the instructions that put a chunk
+/// together, each of which waits for the one before: hence groups that take turns, whose sums are
+/// added up at the end.
 template <class In, bool kAAlongK, bool kBAlongK>
-__global__ void __launch_bounds__(GatheredMmaTile::kThreads, GatheredMmaTile::kBlocks)
+__global__ void __launch_bounds__(GatheredMmaTile::kTurns* GatheredMmaTile::kThreads,
+                                  sizeof(In) == 1 ? 1 : GatheredMmaTile::kBlocks)
     tensor_mma_gather_kernel(const __grid_constant__ MmaProblem<Accumulator<In>> p) {
 #if __CUDA_ARCH__ >= 800
   using Acc = Accumulator<In>;
@@ -486,37 +489,44 @@ __global__ void __launch_bounds__(GatheredMmaTile::kThreads, GatheredMmaTile::kB
   using PanelA = typename Tile::template A<kSize, kAAlongK || kSize == 1>;
   using PanelB = typename Tile::template B<kSize, kBAlongK || kSize == 1>;
   constexpr int kM = Tile::kM, kN = Tile::kN, kStage = PanelA::kBytes + PanelB::kBytes;
-  static_assert(Tile::kStages == 2 && kM == 1 && Tile::kAcross == 1);
+  static_assert(Tile::kStages == 2 && kM == 1 && Tile::kAcross == 1 && Tile::kTurns == 2);
   extern __shared__ uint4 panels[];
   begin_early();
 
   const MmaWork<Tile> work(p, PanelA::kElements);
   if (work.batch >= p.tiles.batch) return;
+  const int group = int(threadIdx.x) / Tile::kThreads;
+  std::byte* const own = reinterpret_cast<std::byte*>(panels) + group * 2 * kStage;
   const typename PanelA::Reader read_a(work.row0, false);
   const typename PanelB::Reader read_b(work.col0, true);
+  const std::int64_t l0 = work.l0 + group * PanelA::kElements;
   typename PanelA::template Gatherer<!kAAlongK && kSize == 1> a(p.A.at(work.batch), p.lda, work.i0,
-                                                                p.m, work.l0, p.k);
+                                                                p.m, l0, p.k);
   typename PanelB::template Gatherer<!kBAlongK && kSize == 1> b(p.B.at(work.batch), p.ldb, work.j0,
-                                                                p.n, work.l0, p.k);
+                                                                p.n, l0, p.k);
 
+  const auto sync = [&] {  // of the group
+    asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(Tile::kThreads) : "memory");
+  };
   Acc sum[kM][kN][4] = {};
+  int stage = 0;
 #pragma unroll 1
-  for (int step = 0; step <= work.steps; ++step) {
+  for (int step = group; step < work.steps + Tile::kTurns; step += Tile::kTurns, stage ^= kStage) {
     const bool loads = step < work.steps;
     const int depth = step + 1 < work.steps ? PanelA::kElements : work.tail;
     if (loads) {
-      a.load(p.lda, depth);
-      b.load(p.ldb, depth);
+      a.load(p.lda, depth, Tile::kTurns);
+      b.load(p.ldb, depth, Tile::kTurns);
     }
-    if (step > 0) {
-      const unsigned stage = shared_address(panels) + unsigned((step - 1) % 2 * kStage);
-#pragma unroll
+    if (step >= Tile::kTurns) {
+      const unsigned ready = shared_address(own) + unsigned(stage ^ kStage);
+#pragma unroll 1  // registers
       for (int l = 0; l < Tile::kDepth / 32; ++l) {
         unsigned x[kM][4], y[kN / 2][4];
 #pragma unroll
-        for (int i = 0; i < kM; ++i) read_a.read(x[i], stage, i, l);
+        for (int i = 0; i < kM; ++i) read_a.read(x[i], ready, i, l);
 #pragma unroll
-        for (int j = 0; j < kN / 2; ++j) read_b.read(y[j], stage + PanelA::kBytes, j, l);
+        for (int j = 0; j < kN / 2; ++j) read_b.read(y[j], ready + PanelA::kBytes, j, l);
 #pragma unroll
         for (int i = 0; i < kM; ++i)
 #pragma unroll
@@ -525,13 +535,25 @@ __global__ void __launch_bounds__(GatheredMmaTile::kThreads, GatheredMmaTile::kB
       }
     }
     if (loads) {
-      std::byte* const stage = reinterpret_cast<std::byte*>(panels) + step % 2 * kStage;
-      a.store(stage, depth);
-      b.store(stage + PanelA::kBytes, depth);
-      __syncthreads();
+      a.store(own + stage, depth);
+      b.store(own + stage + PanelA::kBytes, depth);
+      sync();
     }
   }
+
+  // The second group's sums lie where its panels were, those of a thread kThreads apart.
+  static_assert(kN * 4 * sizeof(Acc) * Tile::kThreads <= 2 * kStage);
+  Acc* const others = reinterpret_cast<Acc*>(reinterpret_cast<std::byte*>(panels) + 2 * kStage) +
+                      int(threadIdx.x) % Tile::kThreads;
   __syncthreads();
+  if (group > 0)
+#pragma unroll
+    for (int e = 0; e < kN * 4; ++e) others[e * Tile::kThreads] = sum[0][e / 4][e % 4];
+  __syncthreads();
+  if (group > 0) return;
+#pragma unroll
+  for (int e = 0; e < kN * 4; ++e) sum[0][e / 4][e % 4] += others[e * Tile::kThreads];
+  sync();  // rows on their way out reach into the others' place
   write_sums<In>(p, work, sum, panels);
 #endif
 }
@@ -577,8 +599,8 @@ void run_mma_gathered(MmaProblem<Accumulator<In>> p, const CudaQueue& queue) {
   using Tile = GatheredMmaTile;
   const dim3 grid = mma_grid<Tile>(p);
   with_majors(p, [&]<bool kAAlongK, bool kBAlongK>() {
-    launch_evenly(queue, tensor_mma_gather_kernel<In, kAAlongK, kBAlongK>, grid, Tile::kThreads,
-                  Tile::kShared, p);
+    launch_evenly(queue, tensor_mma_gather_kernel<In, kAAlongK, kBAlongK>, grid,
+                  Tile::kTurns * Tile::kThreads, Tile::kShared, p);
   });
 }
 
