@@ -56,7 +56,7 @@ struct RepackJob {
 /// Up to two operands of one type: in one launch, where they need not be transposed.
 void repack(std::span<const RepackJob> jobs, const CudaQueue& queue);
 
-/// An estimate of its time for such copies, with what the kernel after it has to wait; `filled`: see RepackJob.
+/// An estimate of the time that such copies add to a call; `filled`: see RepackJob.
 double repack_microseconds(std::span<const Repacked> copies, bool filled);
 
 /// One operand; says where a kernel finds its copy.

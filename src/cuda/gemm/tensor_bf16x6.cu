@@ -22,7 +22,7 @@ double estimate(const GemmArgs& args, const DeviceInfo& device) {
   double sum = 0;
   Product::for_each_block(args, [&](const GemmArgs& part, bool) {
     const double results = double(size_of(part.out)) * double(part.m) * double(part.n);
-    sum += kLaunches + double(Product::split_bytes(part)) / kBytes +
+    sum += kLaunches + Product::split_bytes(part) / kBytes +
            Product::plan_of(part, device).microseconds +
            results * double(part.batch) / kResultBytes;
   });

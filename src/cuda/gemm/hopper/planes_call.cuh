@@ -2,6 +2,8 @@
 // are in planes at a time, the workspace, the launches.
 #pragma once
 
+#include <cmath>
+
 #include "cuda/gemm/hopper/call.cuh"
 #include "cuda/gemm/part.hpp"
 #include "cuda/gemm/repack.cuh"
@@ -87,12 +89,17 @@ struct PlaneProduct {
   static std::int64_t plane_bytes(const GemmArgs& args) {
     return split_of_a(args).bytes() + split_of_b(args).bytes();
   }
-  /// What splitting reads and writes.
-  static std::int64_t split_bytes(const GemmArgs& args) {
-    const auto stored = [&](const Split& s) {
-      return s.count * s.stored_rows() * s.stored_cols() * size_of(args.in);
+  /// What splitting reads and writes, rows as long as the pieces that warps take of them, though of
+  /// short ones not all of that is lost.
+  static double split_bytes(const GemmArgs& args) {
+    constexpr double kPiece = 256, kMostLost = 2.5;
+    const auto of = [&](const Split& s) {
+      const double cols = std::max(double(s.stored_cols()), 1.0);
+      const double bytes =
+          double(s.bytes()) + double(s.count * s.stored_rows()) * cols * size_of(args.in);
+      return bytes * std::min(std::ceil(cols / kPiece) * kPiece / cols, kMostLost);
     };
-    return plane_bytes(args) + stored(split_of_a(args)) + stored(split_of_b(args));
+    return of(split_of_a(args)) + of(split_of_b(args));
   }
 
   /// How much of a call is in planes at a time: all of it, or so many matrices, or a part of one.
