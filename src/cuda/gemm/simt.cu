@@ -6,7 +6,8 @@
 // loads for 256. Products with few tiles are cut along k as well: the slices of a tile are a
 // cluster of blocks that adds them up through its shared memory, or, where the device has none or k
 // is long, go to the workspace and are added by a second kernel; both in the same order every time.
-// simt_tiles.hpp chooses.
+// Large tiles after the last full round are cut so that every block has as many steps:
+// schedule.hpp. simt_tiles.hpp chooses.
 #include <algorithm>
 #include <string>
 

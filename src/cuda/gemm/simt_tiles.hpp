@@ -110,10 +110,10 @@ inline double cycles_of(const Shape& x, const Choice& c) {
   const std::int64_t steps = steps_of(x, t);
   const double elements = t.m * t.n;
   const double store = (kElement + kScalar * x.loose_c) * elements;
-  const auto multiply = [&](std::int64_t steps) {
+  const auto multiply = [&](std::int64_t depth_steps) {
     double copies = kTurned * (x.turned_a * t.m + x.turned_b * t.n);
     if (loose_bytes > 0 && !c.repack) copies += kLoose * (!x.turned_a * t.m + !x.turned_b * t.n);
-    return double(steps * t.depth) * (elements / t.rate + copies);
+    return double(depth_steps * t.depth) * (elements / t.rate + copies);
   };
 
   const double round = kRound + kRoundElement * elements;
