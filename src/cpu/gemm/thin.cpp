@@ -81,7 +81,9 @@ std::int64_t most_vectors(DType in, bool dot) {
   const bool tiles = has(isa().amx, in);
   if (in == DType::bf16) return !tiles ? kMostBf16 : dot ? kMostAlongTiles : kMostBf16Tiles;
   if (in == DType::i8) return !tiles ? kMostInt8 : dot ? kMostAlongTiles : kMostInt8Tiles;
-  if (!dot || cache_sizes().first <= kSmallFirst) return kMostPlain;
+  if (!dot) return kMostPlain;
+  if (const int most = native_kernel(in)->most_along) return most;
+  if (cache_sizes().first <= kSmallFirst) return kMostPlain;
   return in == DType::f32 ? kMostFloatAlong : kMostDoubleAlong;
 }
 
