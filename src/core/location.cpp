@@ -62,6 +62,7 @@ Place Locator::ask(const void* p) {
     if (backend->memory() == Memory::Device && backend->owns(p))
       return {Memory::Device, 0, backend};
   if (!query_) return {};
+  if (is_inside(p)) return known_;
   const auto address = reinterpret_cast<std::uintptr_t>(p);
   unsigned type = 0, managed = 0, whole = 0;
   int ordinal = 0;

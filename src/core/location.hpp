@@ -29,8 +29,9 @@ class Locator {
  public:
   Locator();
   Place locate(const void* p) { return is_near(p) ? known_ : ask(p); }
-  /// Whether p is in the allocation of CUDA's that locate() was last asked about.
-  bool is_near(const void* p) const { return reinterpret_cast<std::uintptr_t>(p) - start_ < size_; }
+  /// Whether p is in the allocation of CUDA's that locate() was last asked about. No where programs
+  /// have device backends of their own: these are asked first, whose memory may be a part of it.
+  bool is_near(const void* p) const { return is_inside(p) && !has_device_backends(); }
   /// Whether every pointer is to the host's memory.
   bool only_host() const { return !query_ && !has_device_backends(); }
 
@@ -41,6 +42,9 @@ class Locator {
   Place known_;  // of all addresses in an allocation, which begins at start_
   std::uintptr_t start_ = 0;
   std::size_t size_ = 0;
+  bool is_inside(const void* p) const {
+    return reinterpret_cast<std::uintptr_t>(p) - start_ < size_;
+  }
   Place ask(const void* p);
   static Query driver_query();
 };
