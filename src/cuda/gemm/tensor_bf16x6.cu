@@ -6,6 +6,7 @@
 //
 // Limit: the engine's with six times the multiply-adds, and the splitting at the speed of memory:
 // 10 bytes for each element of A and B; of complex ones 20 for A's and 32 for B's.
+#include "cuda/gemm/fitted.hpp"
 #include "cuda/gemm/hopper/planes_call.cuh"
 #include "cuda/kernels.hpp"
 
@@ -40,8 +41,9 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (args.compute == Compute::Default && hopper::by_parts(args).k < kShortest)
     return "for longer sums";
   if (args.compute == Compute::Default && args.config < 0 &&
-      estimate(args, device) > simt_microseconds(args, device))
-    return "estimated to be slower than simt";
+      estimate(args, device) > std::min(simt_microseconds(args, device),
+                                        fitted_cycles(args, device) / kFittedCyclesPerMicrosecond))
+    return "estimated to be slower than simt or fitted";
   return nullptr;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/config_list.hpp"
+#include "cuda/gemm/fitted.hpp"
 #include "cuda/gemm/hopper/panels.cuh"
 #include "cuda/gemm/hopper/tensor_map.hpp"
 #include "cuda/gemm/tensor_f64.hpp"
@@ -76,8 +77,9 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (args.config < 0 && double(args.m) * double(args.n) * double(args.k) < least)
     return "for larger products";
   if (args.config < 0 && args.in == DType::f64 &&
-      tma64::is_left_to(tensor_f64_cycles(args, device), plan))
-    return "estimated to be slower than tensor_f64";
+      tma64::is_left_to(std::min(tensor_f64_cycles(args, device), fitted_cycles(args, device)),
+                        plan))
+    return "estimated to be slower than tensor_f64 or fitted";
   return declines_emulation(args, device);
 }
 
