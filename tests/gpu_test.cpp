@@ -2,9 +2,12 @@
 // workspace or than 2^31 elements, several contexts.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "support.hpp"
@@ -272,6 +275,64 @@ TEST_P(Gpu, GeluOfBfloat16) {
         }
       }
     }
+}
+
+/// Pieces of A that planes of bfloat16 do not suit are multiplied as they are, and only those.
+TEST_P(Gpu, TallProductsByPlanes) {
+  if (GetParam() != "cuda" || queue->device().capability != 90) GTEST_SKIP() << "for tall's planes";
+  for (const cases::Data data : {cases::Data::Uniform, cases::Data::Wide, cases::Data::Scaled,
+                                 cases::Data::Cancelling, cases::Data::Special, cases::Data::Tiny})
+    for (const Op a : {Op::NoTrans, Op::Trans})
+      for (const auto& [n, k] :
+           {std::pair{64, 64}, std::pair{64, 16}, std::pair{33, 61}, std::pair{60, 33}}) {
+        const auto problem = cases::prepare(cases::GemmCase{.in = DType::f32,
+                                                            .out = DType::f32,
+                                                            .transA = a,
+                                                            .m = 8200,
+                                                            .n = n,
+                                                            .k = k,
+                                                            .beta = {0.5, 0},
+                                                            .data = data});
+        cases::Run run(*problem, queue.get());
+        Context context(GetParam());
+        context.set_kernel("gemm=tall:planes");
+        run(context);
+        const cases::Outcome outcome = run.verify();
+        EXPECT_TRUE(outcome.ok) << cases::command(problem->description()) << outcome.message;
+      }
+
+  constexpr int m = 8192, n = 64, k = 64, piece = 16;
+  std::vector<float> A(m * k), B(k * n);
+  std::uint32_t state = 1;
+  const auto next = [&] {
+    state = state * 1664525 + 1013904223;
+    return float(int(state >> 8) - (1 << 23)) * 0x1p-23f;
+  };
+  for (float& x : A) x = next();
+  for (float& x : B) x = next();
+  const auto product = [&](const char* config) {
+    Context context(GetParam());
+    context.set_kernel(std::string("gemm=tall:") + config);
+    std::vector<float> C(m * n);
+    gemm(context, R, Op::NoTrans, Op::NoTrans, m, n, k, 1, A.data(), k, B.data(), n, 0, C.data(),
+         n);
+    return C;
+  };
+  const std::vector<float> before = product("planes");
+  const std::pair<int, float> odd[] = {
+      {3, 1e-40f}, {1000, 3e38f}, {2001, INFINITY}, {5017, NAN}, {m - 1, 0x1p-101f}};
+  for (const auto& [row, value] : odd) A[std::size_t(row * k + row % k)] = value;
+  const std::vector<float> planes = product("planes"), native = product("multiply_adds");
+  ASSERT_NE(std::memcmp(before.data(), native.data(), sizeof(float) * m * n), 0);
+  for (int row = 0; row < m; ++row) {
+    const bool suits =
+        std::ranges::none_of(odd, [&](const auto& o) { return o.first / piece == row / piece; });
+    const auto& expected = suits ? before : native;
+    ASSERT_EQ(std::memcmp(&planes[std::size_t(row * n)], &expected[std::size_t(row * n)],
+                          sizeof(float) * n),
+              0)
+        << "row " << row;
+  }
 }
 
 TEST_P(Gpu, ContextsGiveTheirMemoryBack) {

@@ -8,14 +8,20 @@
 // their banks. Doubles are multiplied by the fp64 tensor cores, 16 rows a warp. Floats are
 // multiplied eight columns and up to eight rows a lane, for which shared memory has to give lanes a
 // float for every four products, as fast as it can: with four rows it was too slow, and 16 leave
-// registers for eight warps only, which was no faster.
+// registers for eight warps only, which was no faster. Unless `Pedantic` is asked for, Hopper's
+// tensor cores take their place, with floats as three planes of bfloat16 (hopper/planes.cuh): op(B)
+// is split by each block, A by each warp on its way to the registers. Where the magnitudes of a
+// piece of A and of op(B) do not suit that, its warp multiplies as before, from memory.
 //
 // On an H200 65536x64x64 takes 18.8 us of floats and 20.9 of doubles, without the products about
 // 12.5 and 20, of which 4 are the kernel's beginning and end. Rings of more slots were slower:
 // op(B) and the first slots wait behind what is asked for early.
+#include <string_view>
+
 #include "cuda/early.cuh"
 #include "cuda/gemm/gemm.cuh"
 #include "cuda/gemm/instructions.cuh"
+#include "cuda/gemm/planes.cuh"
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm {
@@ -25,27 +31,42 @@ constexpr int kMostColumns = 64, kMostDepth = 64;  // of n and of k
 // Of C; with a larger op(B) a warp has so much to do for a piece that tiles of fewer rows, which
 // several warps share, are done sooner.
 constexpr std::int64_t kLeastRows = 256, kLeastRowsLarge = 8192, kLarge = 64 * 32;
-constexpr int kMostWarps = 12;
-constexpr int kSlotDepth = 32, kStep = 4;  // of k
+constexpr int kSlotDepth = 32;  // of k
 
 template <class T>
 struct Problem : GemmProblem<T> {
   std::int64_t pieces = 0;
-  int depth = 0;                              ///< k, as a multiple of kStep
+  int depth = 0, size_b = 0;                  ///< k, as a multiple of the share's kStep
   bool vectors_b = false, vectors_c = false;  ///< rows are accessed 16 bytes at a time
+  bool run_c = false;                         ///< rows of C follow one on another
 };
 
-/// How a warp's lanes share a piece of kRows rows of C: each has kLines×kAcross vectors.
-template <class T, int kColumns, bool kAlongK>
+/// The lane's number, read anew: what follows from it takes no registers before.
+__device__ inline int lane_now() {
+  int x;
+  asm volatile("mov.u32 %0, %%laneid;" : "=r"(x));
+  return x;
+}
+
+/// How products are computed.
+enum class By { MultiplyAdds, Planes };
+/// How A is copied. Run: its rows follow one on another, and a piece of them begins at a multiple
+/// of 16 bytes whatever their length is: all of it comes by vectors and lies as it did.
+enum class Copies { Elements, Vectors, Run };
+
+/// How a warp's lanes share a piece of kRows rows of C: each has kLines×kAcross vectors. kStep of k
+/// are multiplied at a time, of op(B) kStepB elements as it lies for that.
+template <class T, By kBy, int kColumns, bool kAlongK>
 struct Share;
 
 template <int kColumns, bool kAlongK>
-struct Share<float, kColumns, kAlongK> {
-  static constexpr int kSlots = 3;
+struct Share<float, By::MultiplyAdds, kColumns, kAlongK> {
+  static constexpr int kSlots = 3, kMostWarps = 12, kStep = 4;
   static constexpr int kRows = 32, kLanesN = kColumns / 8, kLanesM = 32 / kLanesN;
   static constexpr int kLines = kRows / kLanesM, kLineStep = kAlongK ? kLanesM : 1;
   static constexpr int kAcross = 2, kColumnStep = kColumns / 2;
   static constexpr int kPitchA = kAlongK ? kSlotDepth + 4 : kRows, kPitchB = kColumns + 4;
+  static constexpr int kStepB = kStep * kPitchB;
 
   int lane;
   float sum[kLines][8] = {};
@@ -103,11 +124,12 @@ struct Share<float, kColumns, kAlongK> {
 };
 
 template <int kColumns, bool kAlongK>
-struct Share<double, kColumns, kAlongK> {
-  static constexpr int kSlots = 2;
+struct Share<double, By::MultiplyAdds, kColumns, kAlongK> {
+  static constexpr int kSlots = 2, kMostWarps = 12, kStep = 4;
   static constexpr int kRows = 16, kTiles = kColumns / 8;
   static constexpr int kLines = 2, kLineStep = 8, kAcross = kTiles, kColumnStep = 8;
   static constexpr int kPitchA = (kAlongK ? kSlotDepth : kRows) + 4, kPitchB = kColumns + 4;
+  static constexpr int kStepB = kStep * kPitchB;
 
   int g, t;
   double sum[kTiles][4] = {};
@@ -134,8 +156,205 @@ struct Share<double, kColumns, kAlongK> {
   __device__ Vector<double> at(int i, int j) const { return {sum[j][2 * i], sum[j][2 * i + 1]}; }
 };
 
-template <class S, bool kAlongK>
-inline constexpr int kSlotSize = S::kPitchA*(kAlongK ? S::kRows : kSlotDepth);
+/// Planes of two neighbours along k, as fragments have them.
+struct SplitPair {
+  unsigned plane[3];
+
+  __device__ explicit SplitPair(float2 x) {
+#pragma unroll
+    for (int i = 0; i < 3; ++i) {
+      const __nv_bfloat162 rounded = __float22bfloat162_rn(x);
+      const float2 is = __bfloat1622float2(rounded);
+      x = {x.x - is.x, x.y - is.y};
+      plane[i] = reinterpret_cast<const unsigned&>(rounded);
+    }
+  }
+};
+
+/// Tile j of 8 columns has columns 4 t + 2 (j % 2) and the next one of its 16, so that a lane has
+/// vectors of neighbours of two tiles.
+template <int kColumns, bool kAlongK>
+struct Share<float, By::Planes, kColumns, kAlongK> {
+  static constexpr int kSlots = 4, kMostWarps = kColumns > 32 ? 12 : 16, kStep = 16;
+  static constexpr int kRows = 16, kTiles = kColumns / 8;
+  static constexpr int kLines = 2, kLineStep = 8, kAcross = kColumns / 16, kColumnStep = 16;
+  static constexpr int kPitchA = kAlongK ? kSlotDepth + 8 : kRows + 4, kPitchB = kColumns + 4;
+  static constexpr int kStepB = kTiles * 3 * 64;
+
+  float sum[kTiles][4] = {}, small[kTiles][4] = {};  // of leading planes, and of the others
+  Range range;                                       // of the lane's elements of A
+
+  __device__ static int row_of(int lane) { return lane / 4; }
+  __device__ static int column_of(int lane) { return lane % 4 * 4; }
+
+  __device__ Share(const float* /*b*/, int /*lane*/) {}
+
+  /// Splits op(B), in `floats`, into fragments by all threads of the block. Returns the range of
+  /// what this one has split.
+  __device__ static Range split(const float* floats, float* fragments, int depth) {
+    Range range;
+    for (int i = int(threadIdx.x); i < depth / kStep * kTiles * 32; i += int(blockDim.x)) {
+      const int lane = i % 32, j = i / 32 % kTiles, step = i / 32 / kTiles;
+      const int g = lane / 4, t = lane % 4;
+      const int column = j / 2 * 16 + g / 2 * 4 + j % 2 * 2 + g % 2;
+      const float* const from = floats + (step * kStep + 2 * t) * kPitchB + column;
+      const float2 low = {from[0], from[kPitchB]};
+      const float2 high = {from[8 * kPitchB], from[9 * kPitchB]};
+      for (const float x : {low.x, low.y, high.x, high.y}) range.add(magnitude_bits(x));
+      const SplitPair split_low(low), split_high(high);
+#pragma unroll
+      for (int plane = 0; plane < 3; ++plane)
+        reinterpret_cast<uint2*>(
+            fragments)[(((step * 3 + plane) * kTiles / 2 + j / 2) * 32 + lane) * 2 + j % 2] = {
+            split_low.plane[plane], split_high.plane[plane]};
+    }
+    return range;
+  }
+
+  /// `rows`: of the piece that there are. kRun: `a` has rows of `pitch`, of which `inside` are
+  /// left.
+  template <bool kRun>
+  __device__ void multiply(const float* a, const float* b, int rows, int pitch, int inside) {
+    const int lane = lane_now(), g = lane / 4, t = lane % 4;
+    unsigned left[3][4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int row = g + i % 2 * 8, l = 2 * t + i / 2 * 8;
+      float2 x;
+      if constexpr (kRun)
+        x = {l < inside ? a[row * pitch + l] : 0, l + 1 < inside ? a[row * pitch + l + 1] : 0};
+      else if constexpr (kAlongK)
+        x = *reinterpret_cast<const float2*>(a + row * kPitchA + l);
+      else
+        x = {a[l * kPitchA + row], a[(l + 1) * kPitchA + row]};
+      // Rows beyond the last one are what was there before.
+      if (row < rows) {
+        range.add(magnitude_bits(x.x));
+        range.add(magnitude_bits(x.y));
+      }
+      const SplitPair split(x);
+#pragma unroll
+      for (int plane = 0; plane < 3; ++plane) left[plane][i] = split.plane[plane];
+    }
+    // One plane of op(B) after another, and with each all tiles one after another: a product waits
+    // for the one before it on the same sums.
+    const auto* const right = reinterpret_cast<const uint4*>(b) + lane;
+#pragma unroll
+    for (int plane = 0; plane < 3; ++plane) {
+      uint4 pair[kTiles / 2];  // of tiles
+#pragma unroll
+      for (int j = 0; j < kTiles / 2; ++j) pair[j] = right[(plane * kTiles / 2 + j) * 32];
+      const auto add = [&](float(&to)[kTiles][4], const unsigned(&with)[4]) {
+#pragma unroll
+        for (int j = 0; j < kTiles / 2; ++j) {
+          multiply_tile<__nv_bfloat16>(to[2 * j], with, pair[j].x, pair[j].y);
+          multiply_tile<__nv_bfloat16>(to[2 * j + 1], with, pair[j].z, pair[j].w);
+        }
+      };
+      if (plane == 0) {
+        add(small, left[2]);
+        add(sum, left[0]);
+        add(small, left[1]);
+      } else if (plane == 1) {
+        add(small, left[1]);
+        add(small, left[0]);
+      } else {
+        add(small, left[0]);
+      }
+    }
+  }
+
+  /// What the sums are, after the last step; by ordinary multiply-adds where `right` is the range
+  /// of op(B), in `floats`, and planes do not suit it or A.
+  __device__ void complete(const Problem<float>& p, std::int64_t row0, const float* floats,
+                           const Range& right) {
+    const int lane = lane_now(), g = lane / 4, t = lane % 4;
+    if (suits_bf16_planes({range.of_warp(), right}, p.k)) {
+#pragma unroll
+      for (int j = 0; j < kTiles; ++j)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) sum[j][e] += small[j][e];
+      return;
+    }
+    const auto* const A = static_cast<const float*>(p.A.at(0));
+    const float* const first = A + min(row0 + g, p.m - 1) * p.a.row;
+    const float* const second = A + min(row0 + g + 8, p.m - 1) * p.a.row;
+#pragma unroll
+    for (int j = 0; j < kTiles; ++j)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) sum[j][e] = 0;
+#pragma unroll 1
+    for (int l = 0; l < int(p.k); ++l) {
+      const float x = first[l * p.a.col], y = second[l * p.a.col];
+#pragma unroll
+      for (int j = 0; j < kTiles; ++j)
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          const float b = floats[l * kPitchB + j / 2 * 16 + t * 4 + j % 2 * 2 + e];
+          sum[j][e] += x * b;
+          sum[j][2 + e] += y * b;
+        }
+    }
+  }
+
+  /// Stores C where its rows begin anywhere, by way of `stage`.
+  __device__ void store_staged(const Problem<float>& p, std::int64_t row0, float* stage) const {
+    const int lane = lane_now(), n = int(p.n);
+    const int size = int(min(p.m - row0, std::int64_t(kRows))) * n;
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < kLines; ++i)
+#pragma unroll
+      for (int j = 0; j < kAcross; ++j) {
+        const int column = column_of(lane) + j * kColumnStep;
+        const Vector<float> v = at(i, j);
+#pragma unroll
+        for (int e = 0; e < 4; ++e)
+          if (column + e < n) stage[(row_of(lane) + i * kLineStep) * n + column + e] = v.e[e];
+      }
+    __syncwarp();
+    const auto result = [&](float sum, float old) {
+      return p.read_c ? multiply_add(p.beta, old, p.alpha * sum) : p.alpha * sum;
+    };
+    float* const c = static_cast<float*>(p.C.at(0)) + row0 * p.ldc;
+    if (!p.run_c) {
+#pragma unroll 4
+      for (int row = 0; row < size / n; ++row)
+        for (int column = lane; column < n; column += 32) {
+          float* const to = c + row * p.ldc + column;
+          *to = result(stage[row * n + column], p.read_c ? *to : 0);
+        }
+      __syncwarp();
+      return;
+    }
+#pragma unroll 2
+    for (int i = lane * 4; i < size; i += 128) {
+      if (i + 4 <= size) {
+        Vector<float> v = *reinterpret_cast<const Vector<float>*>(stage + i), old = {};
+        if (p.read_c) old = *reinterpret_cast<const Vector<float>*>(c + i);
+#pragma unroll
+        for (int e = 0; e < 4; ++e) v.e[e] = result(v.e[e], old.e[e]);
+        *reinterpret_cast<Vector<float>*>(c + i) = v;
+      } else {
+        for (int e = i; e < size; ++e) c[e] = result(stage[e], p.read_c ? c[e] : 0);
+      }
+    }
+  }
+
+  __device__ Vector<float> at(int i, int j) const {
+    const float* const low = sum[2 * j] + 2 * i;
+    const float* const high = sum[2 * j + 1] + 2 * i;
+    return {low[0], low[1], high[0], high[1]};
+  }
+};
+
+/// Elements of a slot of the ring, and slots.
+template <class S, bool kAlongK, Copies kCopies>
+inline constexpr int kSlotSize = kCopies == Copies::Run
+                                     ? S::kRows* kMostDepth
+                                     : S::kPitchA*(kAlongK ? S::kRows : kSlotDepth);
+template <class S, Copies kCopies>
+inline constexpr int kSlotsOf = kCopies == Copies::Run ? 3 : S::kSlots;
 
 /// Asks for op(B), with zeros around it.
 template <class T, class S, int kColumns, int kEach>
@@ -156,9 +375,18 @@ __device__ void fetch_b(const Problem<T>& p, T* to) {
 }
 
 /// Asks for a slot of A, rows from `row0` and k from `k0` on; zeros for what is beyond k.
-template <class T, class S, bool kAlongK, bool kVectors>
+template <class T, class S, bool kAlongK, Copies kCopies>
 __device__ void fetch(const Problem<T>& p, std::int64_t row0, int k0, T* slot, int lane) {
-  constexpr int kEach = kVectors ? kVector<T> : 1, kBytes = kEach * int(sizeof(T));
+  constexpr int kEach = kCopies == Copies::Elements ? 1 : kVector<T>;
+  constexpr int kBytes = kEach * int(sizeof(T));
+  if constexpr (kCopies == Copies::Run) {
+    const int size = int(min(p.m - row0, std::int64_t(S::kRows)) * p.k);
+    const T* const from = static_cast<const T*>(p.A.at(0)) + row0 * p.k;
+#pragma unroll 4
+    for (int i = lane * kEach; i < size; i += 32 * kEach)
+      copy_async<kBytes>(shared_address(slot + i), from + i, min(size - i, kEach) * int(sizeof(T)));
+    return;
+  }
   // A line is a row, or all rows of one k; lanes copy kAcross vectors of kHop lines at a time.
   constexpr int kLength = kAlongK ? kSlotDepth : S::kRows;
   constexpr int kLines = kAlongK ? S::kRows : kSlotDepth;
@@ -171,7 +399,7 @@ __device__ void fetch(const Problem<T>& p, std::int64_t row0, int k0, T* slot, i
   unsigned to = shared_address(slot + first * S::kPitchA + at);
   constexpr unsigned kTo = kHop * S::kPitchA * sizeof(T);
 
-  if (rows == S::kRows && (left >= kSlotDepth || p.k % kStep == 0)) {
+  if (rows == S::kRows && (left >= kSlotDepth || p.k % S::kStep == 0)) {
     if (kAlongK && at >= left) return;
     const T* from = A + first * line + at;
 #pragma unroll
@@ -186,13 +414,6 @@ __device__ void fetch(const Problem<T>& p, std::int64_t row0, int k0, T* slot, i
     const bool any = inside > 0 && (kAlongK || i < left);
     copy_async<kBytes>(to, any ? A + i * line + at : A, any ? inside * int(sizeof(T)) : 0);
   }
-}
-
-/// The lane's number, read anew: what follows from it takes no registers before.
-__device__ inline int lane_now() {
-  int x;
-  asm volatile("mov.u32 %0, %%laneid;" : "=r"(x));
-  return x;
 }
 
 /// A lane's share of C: the first of its vectors, and how much from there on is inside.
@@ -267,15 +488,34 @@ __device__ void finish(const Problem<T>& p, const S& share, const Target<T>& tar
   }
 }
 
-template <class T, int kColumns, bool kAlongK, bool kVectors>
-__global__ void __launch_bounds__(32 * kMostWarps, 1)
+template <class S>
+inline constexpr bool kSplits = requires {
+  &S::split;
+};
+
+/// Elements of a warp's results on their way to rows of C that begin anywhere.
+template <class S>
+inline constexpr int kStaged = S::kRows* kMostColumns;
+
+/// Elements of op(B) in shared memory: as it is, and where it is split the fragments of its planes.
+template <class S>
+int size_of_b(int depth) {
+  return depth * S::kPitchB + (kSplits<S> ? depth / S::kStep * S::kStepB : 0);
+}
+
+template <class T, By kBy, int kColumns, bool kAlongK, Copies kCopies>
+__global__ void __launch_bounds__(32 * Share<T, kBy, kColumns, kAlongK>::kMostWarps, 1)
     tall_kernel(const __grid_constant__ Problem<T> p) {
-  using S = Share<T, kColumns, kAlongK>;
-  constexpr int kSlots = S::kSlots, kSize = kSlotSize<S, kAlongK>;
+  using S = Share<T, kBy, kColumns, kAlongK>;
+  constexpr int kSlots = kSlotsOf<S, kCopies>, kSize = kSlotSize<S, kAlongK, kCopies>;
+  constexpr int kStep = S::kStep, kDepth = kCopies == Copies::Run ? kMostDepth : kSlotDepth;
   extern __shared__ __align__(16) unsigned char memory[];
-  T* const right = reinterpret_cast<T*>(memory);
+  T* const floats = reinterpret_cast<T*>(memory);
+  T* const right = floats + (kSplits<S> ? p.depth * S::kPitchB : 0);
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
-  T* const ring = right + p.depth * S::kPitchB + warp * kSlots * kSize;
+  T* const ring = floats + p.size_b + warp * kSlots * kSize;
+  [[maybe_unused]] T* const stage =
+      floats + p.size_b + int(blockDim.x) / 32 * kSlots * kSize + warp * kStaged<S>;
   const std::int64_t hop = std::int64_t(gridDim.x) * (blockDim.x / 32);
   std::int64_t piece = std::int64_t(gridDim.x) * warp + blockIdx.x;
   begin_early();
@@ -284,46 +524,73 @@ __global__ void __launch_bounds__(32 * kMostWarps, 1)
   int next_k = 0, next_slot = 0;
   const auto ask = [&] {
     if (next_piece < p.pieces)
-      fetch<T, S, kAlongK, kVectors>(p, next_piece * S::kRows, next_k, ring + next_slot * kSize,
-                                     lane);
+      fetch<T, S, kAlongK, kCopies>(p, next_piece * S::kRows, next_k, ring + next_slot * kSize,
+                                    lane);
     commit_copies();
     next_slot = next_slot + 1 == kSlots ? 0 : next_slot + 1;
-    next_k += kSlotDepth;
+    next_k += kDepth;
     if (next_k >= p.depth) next_k = 0, next_piece += hop;
   };
   if (p.vectors_b)
-    fetch_b<T, S, kColumns, kVector<T>>(p, right);
+    fetch_b<T, S, kColumns, kVector<T>>(p, floats);
   else
-    fetch_b<T, S, kColumns, 1>(p, right);
+    fetch_b<T, S, kColumns, 1>(p, floats);
   commit_copies();
   ask();
   wait_copies<1>();
   __syncthreads();
+  __shared__ Range range_b;
+  if constexpr (kSplits<S>) {
+    if (threadIdx.x == 0) range_b = {};
+    __syncthreads();
+    const Range own = S::split(floats, right, p.depth).of_warp();
+    if (lane == 0) {
+      atomicMax(&range_b.most, own.most);
+      atomicMin(&range_b.least, own.least);
+    }
+    __syncthreads();
+  }
 #pragma unroll 1
   for (int i = 1; i < kSlots; ++i) ask();
 
   int slot = 0;
+  const auto advance = [&] {
+    __syncwarp();
+    ask();
+    slot = slot + 1 == kSlots ? 0 : slot + 1;
+  };
 #pragma unroll 1
   for (; piece < p.pieces; piece += hop) {
     const std::int64_t row0 = piece * S::kRows;
     if (p.read_c) prefetch<S>(p, target_of<S>(p, row0));
     S share(right, lane);
 #pragma unroll 1
-    for (int k0 = 0; k0 < p.depth; k0 += kSlotDepth) {
+    for (int k0 = 0; k0 < p.depth; k0 += kDepth) {
       wait_copies<kSlots - 1>();
       __syncwarp();
       const T* left = ring + slot * kSize;
 #pragma unroll 1
-      for (int k = k0, end = min(k0 + kSlotDepth, p.depth); k < end; k += kStep) {
-        const int next = k + kStep < p.depth ? k + kStep : 0;
-        share.multiply(left, right + k * S::kPitchB, right + next * S::kPitchB);
+      for (int k = k0, end = min(k0 + kDepth, p.depth); k < end; k += kStep) {
+        const T* const b = right + k / kStep * S::kStepB;
+        if constexpr (kSplits<S>)
+          share.template multiply<kCopies == Copies::Run>(
+              left, b, int(min(p.m - row0, std::int64_t(S::kRows))), int(p.k), int(p.k) - k);
+        else
+          share.multiply(left, b, k + kStep < p.depth ? b + S::kStepB : right);
         left += kStep * (kAlongK ? 1 : S::kPitchA);
       }
-      __syncwarp();
-      ask();
-      slot = slot + 1 == kSlots ? 0 : slot + 1;
+      if constexpr (kCopies != Copies::Run) advance();
     }
 
+    if constexpr (kSplits<S>) share.complete(p, row0, floats, range_b);
+    if constexpr (kSplits<S>)
+      if (!p.vectors_c) {
+        // The slot is free for C before it is asked for again.
+        share.store_staged(p, row0, kCopies == Copies::Run ? ring + slot * kSize : stage);
+        if constexpr (kCopies == Copies::Run) advance();
+        continue;
+      }
+    if constexpr (kCopies == Copies::Run) advance();
     const auto target = target_of<S>(p, row0);
     const bool all = row0 + S::kRows <= p.m && p.vectors_c;
     if (all && !p.read_c)
@@ -337,6 +604,27 @@ __global__ void __launch_bounds__(32 * kMostWarps, 1)
   }
 }
 
+/// The configurations, by their numbers.
+constexpr std::string_view kConfigs[] = {"multiply_adds", "planes"};
+
+const char* cannot_split(const GemmArgs& args, const DeviceInfo& device) {
+  constexpr std::int64_t kShortest = 16;  // docs/ACCURACY.md: for shorter sums the bound is too low
+  if (args.in != DType::f32 || args.compute != Compute::Default)
+    return "planes are for f32 where they may be used";
+  if (!runs_clusters(device)) return "planes need compute capability 9.0";
+  if (args.k < kShortest) return "planes are for longer sums";
+  return nullptr;
+}
+
+/// Short rows take no longer to multiply than to read and write, and splitting op(B) has to pay.
+By way_of(const GemmArgs& args, const DeviceInfo& device) {
+  constexpr std::int64_t kManyRows = 32768;
+  if (args.config >= 0) return By(args.config);
+  const std::int64_t products = args.n * args.k;
+  const bool pays = products > kLarge || (products >= kLarge / 2 && args.m >= kManyRows);
+  return pays && !cannot_split(args, device) ? By::Planes : By::MultiplyAdds;
+}
+
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (args.in != DType::f32 && args.in != DType::f64) return "for f32 and f64";
   if (args.n > kMostColumns || args.k > kMostDepth || args.k == 0 || args.m < kLeastRows ||
@@ -345,21 +633,26 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (args.n * args.k > kLarge && args.m < kLeastRowsLarge)
     return "for at least 8192 rows where op(B) has more than 2048 elements";
   if (args.in == DType::f64 && device.capability < 80) return "fp64 tensor cores came with 8.0";
+  if (way_of(args, device) == By::Planes)
+    if (const char* reason = cannot_split(args, device)) return reason;
   return declines_emulation(args, device);
 }
 
-template <class T, int kColumns, bool kAlongK, bool kVectors>
+template <class T, By kBy, int kColumns, bool kAlongK, Copies kCopies>
 void launch_tall(Problem<T> p, const CudaQueue& queue) {
-  using S = Share<T, kColumns, kAlongK>;
-  constexpr auto kKernel = tall_kernel<T, kColumns, kAlongK, kVectors>;
+  using S = Share<T, kBy, kColumns, kAlongK>;
+  constexpr auto kKernel = tall_kernel<T, kBy, kColumns, kAlongK, kCopies>;
+  p.depth = int(ceil_div(p.k, S::kStep)) * S::kStep;
+  p.size_b = size_of_b<S>(p.depth);
   p.pieces = ceil_div(p.m, S::kRows);
   const std::int64_t units = std::max(queue.device().compute_units, 1);
-  const auto bytes = [&](int warps) {
-    return (p.depth * S::kPitchB + warps * S::kSlots * kSlotSize<S, kAlongK>)*int(sizeof(T));
-  };
+  const bool staged = kSplits<S> && kCopies != Copies::Run && !p.vectors_c;
+  const int of_warp =
+      kSlotsOf<S, kCopies> * kSlotSize<S, kAlongK, kCopies> + (staged ? kStaged<S> : 0);
+  const auto bytes = [&](int warps) { return (p.size_b + warps * of_warp) * int(sizeof(T)); };
   // As many warps as there is room for, the same number for each scheduler; or eight, where fewer
   // of those have nothing to do in the last turn.
-  int warps = kMostWarps;
+  int warps = S::kMostWarps;
   while (warps > 4 && std::size_t(bytes(warps)) > queue.device().shared_memory) warps -= 4;
   const auto in_turns = [&](int w) { return ceil_div(p.pieces, units * w) * w; };
   if (warps > 8 && in_turns(8) < in_turns(warps)) warps = 8;
@@ -368,19 +661,28 @@ void launch_tall(Problem<T> p, const CudaQueue& queue) {
                std::size_t(bytes(warps)), p);
 }
 
-template <class T>
+/// Whether floats in rows of `length` follow one on another from a multiple of 16 bytes on.
+template <class Void>
+bool is_run(const Operand<Void>& x, std::int64_t length) {
+  return x.ld == length && address_bits(x, 1) % 16 == 0;
+}
+
+template <class T, By kBy>
 void run_as(const GemmArgs& args, const CudaQueue& queue) {
   Problem<T> p{gemm_problem<T, T>(args, queue, 1, 1)};
   const int size = size_of(args.in);
-  p.depth = int(ceil_div(args.k, kStep)) * kStep;
   p.vectors_b = p.b.col == 1 && access_bits(args.B, 1, size) % 16 == 0;
   p.vectors_c = args.n % kVector<T> == 0 && access_bits(args.C, 1, size) % 16 == 0;
+  p.run_c = !p.vectors_c && is_run(args.C, args.n);
   const bool along_k = p.a.col == 1, vectors = access_bits(args.A, 1, size) % 16 == 0;
   const auto with_columns = [&]<int kColumns>() {
-    if (along_k && vectors) return launch_tall<T, kColumns, true, true>(p, queue);
-    if (along_k) return launch_tall<T, kColumns, true, false>(p, queue);
-    if (vectors) return launch_tall<T, kColumns, false, true>(p, queue);
-    launch_tall<T, kColumns, false, false>(p, queue);
+    if (along_k && vectors) return launch_tall<T, kBy, kColumns, true, Copies::Vectors>(p, queue);
+    if constexpr (kBy == By::Planes)
+      if (along_k && is_run(args.A, args.k))
+        return launch_tall<T, kBy, kColumns, true, Copies::Run>(p, queue);
+    if (along_k) return launch_tall<T, kBy, kColumns, true, Copies::Elements>(p, queue);
+    if (vectors) return launch_tall<T, kBy, kColumns, false, Copies::Vectors>(p, queue);
+    launch_tall<T, kBy, kColumns, false, Copies::Elements>(p, queue);
   };
   if (args.n <= 16) return with_columns.template operator()<16>();
   if (args.n <= 32) return with_columns.template operator()<32>();
@@ -389,18 +691,22 @@ void run_as(const GemmArgs& args, const CudaQueue& queue) {
 
 void run(const GemmArgs& args, Queue& base) {
   const auto& queue = static_cast<const CudaQueue&>(base);
-  if (args.in == DType::f32)
-    run_as<float>(args, queue);
+  if (args.in == DType::f64)
+    run_as<double, By::MultiplyAdds>(args, queue);
+  else if (way_of(args, queue.device()) == By::Planes)
+    run_as<float, By::Planes>(args, queue);
   else
-    run_as<double>(args, queue);
+    run_as<float, By::MultiplyAdds>(args, queue);
 }
 
 }  // namespace tall_file
 
 Kernel<GemmArgs> tall() {
   using namespace tall_file;
-  return {"tall", "many rows, n and k up to 64: op(B) stays, A streams by", declines,
-          gemm_pointer_bytes, run};
+  return {"tall",   "many rows, n and k up to 64: op(B) stays, A streams by",
+          declines, gemm_pointer_bytes,
+          run,      nullptr,
+          kConfigs};
 }
 
 }  // namespace mblas::cuda::gemm

@@ -1,10 +1,9 @@
 // float as a sum of two or three matrices of 16 bits, planes: the tensor cores multiply those, and
 // what the smallest ones add to each other is left out.
 //
-// bfloat16: x = x1 + x2 + x3 exactly, each the rest of those before rounded to nearest. Products of
-// numbers so large or small that a plane, a product or a sum might leave the range of normal
-// numbers are not for them, NaN and infinities not either: the magnitudes of both operands are
-// found on the way, and the engine leaves such a product to other kernels. D. Mukunoki, K. Ozaki,
+// bfloat16: x = x1 + x2 + x3 exactly, each the rest of those before rounded to nearest. The
+// magnitudes of both operands are found on the way, and products that they are not for
+// (planes.cuh) the engine leaves to other kernels. D. Mukunoki, K. Ozaki,
 // T. Ogita, T. Imamura, "DGEMM using tensor cores, and its accurate and reproducible versions", ISC
 // 2020, has the idea; G. Henry, P. T. P. Tang, A. Heinecke, "Leveraging the bfloat16 artificial
 // intelligence datatype for higher-precision computations", ARITH 2019, this choice of products.
@@ -24,6 +23,7 @@
 
 #include "cuda/gemm/hopper/barrier.cuh"
 #include "cuda/gemm/hopper/product.cuh"
+#include "cuda/gemm/planes.cuh"
 #include "cuda/launch.cuh"
 
 namespace mblas::cuda::gemm::hopper {
@@ -36,37 +36,14 @@ inline constexpr bool kScaled = false;
 template <>
 inline constexpr bool kScaled<F16x2> = true;
 
-/// Of the numbers of an operand: the bits of the largest magnitude, and those of the smallest that
-/// is not 0, less 1.
-struct Range {
-  unsigned most = 0, least = ~0u;
-
-  __device__ void add(unsigned magnitude) {
-    most = max(most, magnitude);
-    least = min(least, magnitude - 1);
-  }
-  __device__ void add(const Range& x) {
-    most = max(most, x.most);
-    least = min(least, x.least);
-  }
-};
-struct alignas(16) Ranges {
-  Range a, b;
-};
-
-__device__ inline int exponent(unsigned magnitude) { return int(magnitude >> 23) - 127; }
-
 /// Whether products of planes of such operands, k of them in a sum, are all but exact; scaled,
 /// those of all finite numbers are as exact as they can be.
 template <class In>
-__device__ bool suits_planes(const Ranges& x, std::int64_t k) {
-  constexpr int kLargest = 126, kSmallest = -100;
-  if constexpr (kScaled<In>) return max(exponent(x.a.most), exponent(x.b.most)) <= 127;
-  const int log_k = 64 - __clzll(k);
-  const int most_a = exponent(x.a.most), most_b = exponent(x.b.most);
-  const int least_a = exponent(x.a.least), least_b = exponent(x.b.least);
-  return max(most_a, most_b) <= kLargest && most_a + most_b + 2 + log_k <= kLargest &&
-         min(least_a, least_b) >= kSmallest && least_a + least_b >= kSmallest;
+__device__ bool suits_planes(const Ranges& x, [[maybe_unused]] std::int64_t k) {
+  if constexpr (kScaled<In>)
+    return max(exponent(x.a.most), exponent(x.b.most)) <= 127;
+  else
+    return suits_bf16_planes(x, k);
 }
 
 /// 2^n, n from -126 to 127.
@@ -136,7 +113,6 @@ __device__ inline float2 widen_pair(__nv_bfloat162 x) { return __bfloat1622float
 __device__ inline __half2 round_pair(float2 x, __half /*to*/) { return __float22half2_rn(x); }
 __device__ inline float2 widen_pair(__half2 x) { return __half22float2(x); }
 
-__device__ inline unsigned magnitude_bits(float x) { return __float_as_uint(x) & 0x7fffffff; }
 __device__ inline unsigned largest(float2 x) {
   return max(magnitude_bits(x.x), magnitude_bits(x.y));
 }
@@ -306,11 +282,7 @@ __device__ void split_complex(const SplitOperand<T>& x, std::int64_t warp, std::
 /// The ranges of all threads of the block, on each of them. `shared`: one of each warp.
 template <int kThreads>
 __device__ Ranges reduce(Ranges x, Ranges* shared) {
-  const auto of_warp = [](Range& r) {
-    r = {__reduce_max_sync(~0u, r.most), __reduce_min_sync(~0u, r.least)};
-  };
-  of_warp(x.a);
-  of_warp(x.b);
+  x = {x.a.of_warp(), x.b.of_warp()};
   if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
   __syncthreads();
 #pragma unroll
