@@ -34,6 +34,12 @@
 namespace mblas::cpu::MBLAS_ISA {
 namespace {
 
+#if defined(__AVX2__) && !defined(__AVX512F__)
+constexpr int kSteps = 4;  // of k at a time where operands are packed
+#else
+constexpr int kSteps = 1;
+#endif
+
 template <DType Tag, class RealT>
 struct Element {
   static constexpr DType kTag = Tag;
@@ -136,6 +142,20 @@ MBLAS_INLINE V rounded(V v) {
 /// A vector of C from its sums.
 template <Finish How, class T, class V>
 MBLAS_INLINE V finish(const Micro<T>& s, const V& sums, const V& c) {
+/// sums += y * x. By AVX2 in the form that leaves the sums where they are: GCC takes any of the
+/// three where several steps of k follow each other, and then copies or spills sums.
+template <class Real, class V>
+MBLAS_INLINE void add_product(V& sums, const Real& y, const V& x) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  if constexpr (sizeof(Real) == 4)
+    asm("vfmadd231ps %1, %2, %0" : "+x"(sums) : "x"(_mm256_set1_ps(y)), "x"(x));
+  else
+    asm("vfmadd231pd %1, %2, %0" : "+x"(sums) : "x"(_mm256_set1_pd(y)), "x"(x));
+#else
+  sums += y * x;
+#endif
+}
+
   if constexpr (How == Finish::Store) return sums;
   if constexpr (How == Finish::Add) return c + sums;
   V result = rounded(s.alpha * sums);
@@ -155,17 +175,18 @@ void micro(Micro<T>& s, const std::byte* a, const std::byte* b, std::byte* c, st
   using Real = typename T::Real;
   using V = Vector<Real>;
   constexpr int sets = T::kParts;
-  // Three rows share a pointer: one for each row would not fit the registers. (Unrolling the loop
-  // over k gains nothing, and makes the compiler spill sums.)
+  // Three rows share a pointer: one for each row would not fit the registers.
   constexpr int groups = Rows ? (H + 2) / 3 : 1;
   // Locals, which the stores to C cannot change.
   const std::int64_t row = Rows ? s.a_row : T::kSize, col = Rows ? T::kSize : s.a_col;
   const std::int64_t k = s.k, b_row = s.b_row, c_row = s.c_row;
   const std::int64_t a_step = s.a_step, b_step = s.b_step, c_step = s.c_step;
   constexpr bool kSpread = NV == 2 && !Tail;  // few others are in a block
-  const std::int64_t chunk = kSpread && s.chunk > 0     ? s.chunk
-                             : kSpread && k > kAheadOfB ? k - kAheadOfB
-                                                        : k;
+  constexpr std::int64_t kPackedCol = (Rows ? 1 : H) * T::kSize, kPackedRow = T::kNR * T::kSize;
+  const bool packed = kSpread && kSteps > 1 && col == kPackedCol && b_row == kPackedRow;
+  const std::int64_t chunk = kSpread && s.chunk > 0                ? s.chunk
+                             : kSpread && !packed && k > kAheadOfB ? k - kAheadOfB
+                                                                   : k;
   const std::int64_t ahead = kAheadOfB * b_row, past = b_step - k * b_row;
   const std::byte* const first = b;
   const int tail = s.tail;
@@ -209,29 +230,47 @@ void micro(Micro<T>& s, const std::byte* a, const std::byte* b, std::byte* c, st
       const std::int64_t fetched_b = left > kAheadOfB ? ahead
                                      : count > 1      ? ahead + past
                                                       : ahead - k * b_row + (first - b);
-      for (std::int64_t p = smaller(chunk, left); p > 0; --p) {
+      const auto step = [&](std::int64_t at_a, std::int64_t at_b, bool fetch_b)
+          __attribute__((always_inline)) {
         V x[NV];
 #pragma GCC unroll 2
         for (int v = 0; v < NV; ++v) {
-          const std::byte* from = from_b + v * kVectorBytes;
+          const std::byte* from = from_b + at_b + v * kVectorBytes;
           x[v] = Tail && v == NV - 1 ? load_first<V>(from, tail) : load<V>(from);
           pin(x[v]);
-          if (kSpread) __builtin_prefetch(from + fetched_b);
+          if (fetch_b) __builtin_prefetch(from + fetched_b);
         }
 #pragma GCC unroll 16
         for (int i = 0; i < H; ++i) {
-          const std::byte* from = Rows ? base[i / 3] + i % 3 * row : base[0] + i * row;
+          const std::byte* from = (Rows ? base[i / 3] + i % 3 * row : base[0] + i * row) + at_a;
 #pragma GCC unroll 2
           for (int set = 0; set < sets; ++set) {
             Real y;
             __builtin_memcpy(&y, from + set * int(sizeof(Real)), sizeof y);
 #pragma GCC unroll 2
-            for (int v = 0; v < NV; ++v) sums[set][i][v] += y * x[v];
+            for (int v = 0; v < NV; ++v) add_product(sums[set][i][v], y, x[v]);
           }
         }
 #pragma GCC unroll 16
-        for (int g = 0; g < groups; ++g) base[g] += col;
-        from_b += b_row;
+        for (int g = 0; g < groups; ++g) base[g] += a_bytes;
+        from_b += b_bytes;
+      };
+      std::int64_t p = smaller(chunk, left);
+      // At constant distances a step takes 23 instructions beside 26, of which a core that another
+      // thread shares has none to spare. B is one stream, which the processor follows by itself.
+      if (packed) {
+        for (; p >= kSteps; p -= kSteps) {
+#pragma GCC unroll 4
+          for (int u = 0; u < kSteps; ++u) step(u * kPackedCol, u * kPackedRow, false);
+          go(kSteps * kPackedCol, kSteps * kPackedRow);
+        }
+      }
+      for (; p > 0; --p) {
+        step(0, 0, kSpread);
+        go(col, b_row);
+      };
+      const auto go = [&](std::int64_t a_bytes, std::int64_t b_bytes)
+          __attribute__((always_inline)) {
       }
       left -= chunk;
     } while (left > 0);
@@ -436,7 +475,7 @@ template <class T>
 MBLAS_INLINE void fetch_c(Micro<T>& s, const GemmTile& t, bool by_rows) {
   s.prefetch = t.m * t.n * T::kSize > kPrefetchFrom;
   s.ahead = !s.prefetch || t.k > kShort ? 0 : by_rows ? T::kNR * T::kSize : 3 * T::kMR * s.c_row;
-  s.chunk = t.k / (T::kMR + 1);
+  s.chunk = t.k / (T::kMR + 1) / kSteps * kSteps;
   if (s.chunk < kLeastChunk) s.chunk = 0;
 }
 
