@@ -51,10 +51,13 @@ struct Element {
   static constexpr int kNR = 2 * kV;
   // Sums for every row and vector, two for complex types, beside two vectors of B and a broadcast.
   static constexpr int kMR = (kVectorRegisters - 4) / (2 * kParts);
+  // Rows by a single vector: kMR of them are too few sums to cover the latency where kMR is 6.
+  static constexpr int kTall = kSteps > 1 && !kComplex ? 2 * kMR : kMR;
 };
 
 constexpr std::int64_t kLine = 64;
 constexpr std::int64_t kWay = 4096;  // bytes after which lines fall into the same set
+constexpr std::int64_t kWays = 8;    // lines of a set, or more
 
 /// C = sums, C + sums, or whatever alpha and beta say.
 enum class Finish { Store, Add, Scale };
@@ -139,9 +142,6 @@ MBLAS_INLINE V rounded(V v) {
   return v;
 }
 
-/// A vector of C from its sums.
-template <Finish How, class T, class V>
-MBLAS_INLINE V finish(const Micro<T>& s, const V& sums, const V& c) {
 /// sums += y * x. By AVX2 in the form that leaves the sums where they are: GCC takes any of the
 /// three where several steps of k follow each other, and then copies or spills sums.
 template <class Real, class V>
@@ -156,6 +156,9 @@ MBLAS_INLINE void add_product(V& sums, const Real& y, const V& x) {
 #endif
 }
 
+/// A vector of C from its sums.
+template <Finish How, class T, class V>
+MBLAS_INLINE V finish(const Micro<T>& s, const V& sums, const V& c) {
   if constexpr (How == Finish::Store) return sums;
   if constexpr (How == Finish::Add) return c + sums;
   V result = rounded(s.alpha * sums);
@@ -251,6 +254,9 @@ void micro(Micro<T>& s, const std::byte* a, const std::byte* b, std::byte* c, st
             for (int v = 0; v < NV; ++v) add_product(sums[set][i][v], y, x[v]);
           }
         }
+      };
+      const auto go = [&](std::int64_t a_bytes, std::int64_t b_bytes)
+          __attribute__((always_inline)) {
 #pragma GCC unroll 16
         for (int g = 0; g < groups; ++g) base[g] += a_bytes;
         from_b += b_bytes;
@@ -268,9 +274,6 @@ void micro(Micro<T>& s, const std::byte* a, const std::byte* b, std::byte* c, st
       for (; p > 0; --p) {
         step(0, 0, kSpread);
         go(col, b_row);
-      };
-      const auto go = [&](std::int64_t a_bytes, std::int64_t b_bytes)
-          __attribute__((always_inline)) {
       }
       left -= chunk;
     } while (left > 0);
@@ -325,6 +328,20 @@ constexpr MicroTable<T> micro_table(std::integer_sequence<int, H...>) {
 }
 template <class T>
 constexpr MicroTable<T> kMicro = micro_table<T>(std::make_integer_sequence<int, T::kMR>());
+
+template <class T>
+constexpr bool kTaller = T::kTall > T::kMR;
+template <class T>
+struct TallTable {
+  MicroKernel<T> of[2][2][T::kTall];  // [rows of A contiguous][masked][height - 1]
+};
+template <class T, int... H>
+constexpr TallTable<T> tall_table(std::integer_sequence<int, H...>) {
+  return {{{{micro<T, H + 1, 1, false, false>...}, {micro<T, H + 1, 1, true, false>...}},
+           {{micro<T, H + 1, 1, false, true>...}, {micro<T, H + 1, 1, true, true>...}}}};
+}
+template <class T>
+constexpr TallTable<T> kTallMicro = tall_table<T>(std::make_integer_sequence<int, T::kTall>());
 
 // Steps of k up to which a panel of B one vector wide stays in registers, beside the sums of some
 // rows; rows of C from which on it does.
@@ -419,9 +436,9 @@ struct Slices {
   std::int64_t begin_of(std::int64_t i) const { return i * height + smaller(i, taller); }
 };
 template <class T>
-MBLAS_INLINE Slices slices_of(std::int64_t m) {
-  if (m <= T::kMR) return {1, m, 0};  // divisions take longer than the smallest products
-  const std::int64_t count = (m + T::kMR - 1) / T::kMR;
+MBLAS_INLINE Slices slices_of(std::int64_t m, std::int64_t most = T::kMR) {
+  if (m <= most) return {1, m, 0};  // divisions take longer than the smallest products
+  const std::int64_t count = (m + most - 1) / most;
   return {count, m / count, m % count};
 }
 
@@ -479,6 +496,15 @@ MBLAS_INLINE void fetch_c(Micro<T>& s, const GemmTile& t, bool by_rows) {
   if (s.chunk < kLeastChunk) s.chunk = 0;
 }
 
+/// Slices of a panel one vector wide: of fewer rows where these fall into the same set of the
+/// first-level cache (float 100×8×1024 took half as long again with 12).
+template <class T>
+MBLAS_INLINE Slices tall_slices_of(const Micro<T>& s, std::int64_t m, bool rows) {
+  const std::int64_t off = s.a_row & (kWay - 1);
+  const bool collide = rows && smaller(off, kWay - off) < kLine;
+  return slices_of<T>(m, collide ? smaller(kWays, T::kTall) : T::kTall);
+}
+
 /// Slice after slice of A, each multiplied by all panels of B; prepare(u, i, h) says where slice u,
 /// the h rows from row i, lies.
 template <class T, class Prepare>
@@ -507,12 +533,19 @@ template <class T>
 MBLAS_INLINE void multiply_panels(Micro<T>& s, const GemmTile& t, const std::byte* A,
                                   const std::byte* B, std::byte* C, std::int64_t b_panel,
                                   bool sliced) {
-  const Slices slices = slices_of<T>(t.m);
+  Slices slices = slices_of<T>(t.m);
   const bool rows = !sliced && t.a_col == 1;
   s.b_step = 0;
   for (std::int64_t j = 0; j < t.n; j += T::kNR) {
     const Panel panel = panel_of<T>(t.n - j);
     s.tail = panel.tail;
+    const MicroKernel<T>* kernels = kMicro<T>.of[rows][panel.width];
+    if constexpr (kTaller<T>) {
+      if (panel.width == kOneMasked && !sliced) {
+        slices = tall_slices_of<T>(s, t.m, rows);
+        kernels = kTallMicro<T>.of[rows][panel.tail < T::kV];
+      }
+    }
     const std::byte* a = A;
     std::byte* c = C + j * T::kSize;
     // First the taller slices, then the others.
@@ -523,7 +556,7 @@ MBLAS_INLINE void multiply_panels(Micro<T>& s, const GemmTile& t, const std::byt
       if (sliced) s.a_col = h * T::kSize;
       s.a_step = sliced ? h * t.k * T::kSize : h * s.a_row;
       s.c_step = h * s.c_row;
-      kMicro<T>.of[rows][panel.width][h - 1](s, a, B + j * b_panel * T::kSize, c, count);
+      kernels[h - 1](s, a, B + j * b_panel * T::kSize, c, count);
       a += count * s.a_step;
       c += count * s.c_step;
     }
@@ -643,8 +676,11 @@ void block_rows(const GemmTile& t, std::int64_t b_panel, std::byte* copies, Slic
     s.a_col = h * T::kSize;
     return to;
   };
-  multiply_rows<T>(s, t, static_cast<const std::byte*>(t.B), static_cast<std::byte*>(t.C), b_panel,
-                   rows && !copies, prepare);
+  const auto* const B = static_cast<const std::byte*>(t.B);
+  auto* const C = static_cast<std::byte*>(t.C);
+  if (kTaller<T> && t.n <= T::kV && !copies)
+    return multiply_panels<T>(s, t, A, B, C, b_panel, false);
+  multiply_rows<T>(s, t, B, C, b_panel, rows && !copies, prepare);
 }
 
 template <class T>
@@ -754,12 +790,14 @@ void small_batch(const GemmTile& t, std::int64_t count, std::int64_t stride_a,
   const auto* A = static_cast<const std::byte*>(t.A);
   const auto* B = static_cast<const std::byte*>(t.B);
   auto* C = static_cast<std::byte*>(t.C);
-  const bool rows = t.a_col == 1;
+  const bool rows = t.a_col == 1, taller = kTaller<T> && t.n <= T::kV && t.m > T::kMR;
   for (std::int64_t i = 0; i < count; ++i) {
     const auto slice = [&](std::int64_t, std::int64_t row, std::int64_t) {
       return A + row * s.a_row;
     };
-    if constexpr (Packed) {
+    if (taller && !Packed) {
+      multiply_panels<T>(s, t, A, B, C, 1, false);
+    } else if constexpr (Packed) {
       alignas(64) std::byte packed[kSmallBytes];
       s.b_row = T::kNR * T::kSize;
       pack_b<T>(packed, B, t.b_row, t.b_col, t.k, t.n);
