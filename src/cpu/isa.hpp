@@ -145,8 +145,9 @@ struct ThinKernels {
   /// Vectors, and most of them, that are packed together, with zeros for missing ones; 0: as many
   /// as there are.
   int group = 0;
-  int least = 1;       ///< vectors from which on it is faster than what comes after it
-  int most_along = 0;  ///< for `dot`, where registers and not caches say so: else 0
+  int least = 1;  ///< vectors from which on it is faster than what comes after it
+  /// Most for `dot`, few rows of C and few columns, where registers and not caches say so: else 0.
+  int most_along[2] = {0, 0};
 };
 
 /// A block of C = alpha op(A) + beta op(B): m×n of C. A or B null: its term is absent. Transposed

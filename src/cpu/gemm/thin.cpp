@@ -75,14 +75,14 @@ bool has_dot_products(DType in) {
 /// Does everything that multiplies the type convert it first?
 bool is_converted(DType in) { return size_of(in) <= 2 && !has_dot_products(in); }
 
-/// `dot`: sums go along the rows of the matrix.
-std::int64_t most_vectors(DType in, bool dot) {
+/// `dot`: sums go along the rows of the matrix. `columns`: of C are the few.
+std::int64_t most_vectors(DType in, bool dot, bool columns) {
   if (is_converted(in)) return kMostConverted;
   const bool tiles = has(isa().amx, in);
   if (in == DType::bf16) return !tiles ? kMostBf16 : dot ? kMostAlongTiles : kMostBf16Tiles;
   if (in == DType::i8) return !tiles ? kMostInt8 : dot ? kMostAlongTiles : kMostInt8Tiles;
   if (!dot) return kMostPlain;
-  if (const int most = native_kernel(in)->most_along) return most;
+  if (const int most = native_kernel(in)->most_along[columns]) return most;
   if (cache_sizes().first <= kSmallFirst) return kMostPlain;
   return in == DType::f32 ? kMostFloatAlong : kMostDoubleAlong;
 }
@@ -315,8 +315,9 @@ const char* gemm_thin_declines(const GemmArgs& args, const DeviceInfo& device) {
   if (const char* reason = unless_native(args, device)) return reason;
   if (!native_kernel(args.in)) return "real types only";
   const std::int64_t few = std::min(args.m, args.n), length = std::max(args.m, args.n);
-  const bool converts = is_converted(args.in), dot = shape_of(args).dot;
-  if (few > most_vectors(args.in, dot)) return "too many rows and columns";
+  const Shape shape = shape_of(args);
+  const bool converts = is_converted(args.in), dot = shape.dot;
+  if (few > most_vectors(args.in, dot, shape.columns)) return "too many rows and columns";
   if (args.k == 0) return "k is 0";
   // Of half, planes are kept, which have twice the bytes.
   if (few > kMostBeforeKept && args.in != DType::f16 && has_dot_products(args.in) &&

@@ -28,7 +28,7 @@ template <class T>
 MBLAS_INLINE std::int64_t rows_at_once(int vectors, bool far) {
   constexpr bool wide = sizeof(typename T::Element) == sizeof(typename T::Sum);
   if (vectors <= (wide ? 5 : 2)) return 8;
-  if (far && vectors <= 8 && sizeof(typename T::Element) == 4) return 64;
+  if (far && vectors <= kMostAtOnce && sizeof(typename T::Element) == 4) return 64;
   return !far && follows_few_rows() && (vectors > 6) == wide ? 16 : 32;
 }
 
@@ -184,6 +184,8 @@ MBLAS_INLINE void dot_rows(const ThinPart& g, const typename T::Element* M, cons
     for (int r = 0; r < R; ++r) {
       Sums sum = sums[0][q][r];
       if constexpr (sets == 2) sum += sums[1][q][r];
+      // Or GCC 12, which sees halves of it taken, leaves all sums in memory during the loop.
+      if (kVectorRegisters == 16) pin(sum);
       y[r * g.y_ld + q] = add_lanes(sum);
     }
 }
@@ -317,15 +319,21 @@ DotRange pack(const ThinVectors& v) {
   return {};
 }
 
-// Vectors whose sums along the rows fit 16 registers beside what is multiplied. A Zen by AVX2, ms
-// by `thin` and by `packed`: float 4096×6×4096 7.5 and 9.4, 8 12.0 and 11.8, 16 20.5 and 8.0,
-// double 6 15.3 and 16.5, 8 25 and 15, 16 48 and 29.
-constexpr int kMostAlong = kVectorRegisters == 16 ? 6 : 0;
+// Vectors whose sums go along the rows by 16 registers. A Zen 4 by AVX2, ms by `thin` and by
+// `packed`: float 8×4096×4096 NT 7.5 and 11.0, 16 15.2 and 15.7, 24 18.9 and 18.0; 4096×8×4096 8.0
+// and 8.3, 1000×8×1000 0.29 and 0.22, 4096×16×4096 13.9 and 9.3; double 8×4096×4096 NT 15.6 and
+// 19.4, 12 23.4 and 22.1, 4096×8×4096 15.6 and 12.9.
+template <class Real>
+constexpr int kMostRowsAlong = sizeof(Real) == 4 ? 16 : 8;
+constexpr int kMostColumnsAlong = 6;
 
 template <class T>
 constexpr ThinKernels row() {
   ThinKernels kernels = {T::kTag, T::kStep, int(sizeof(typename T::X)), pack<T>, dot<T>, add<T>};
-  if (size_of(T::kTag) >= 4) kernels.most_along = kMostAlong;
+  if (kVectorRegisters == 16 && size_of(T::kTag) >= 4) {
+    kernels.most_along[0] = kMostRowsAlong<typename T::Sum>;
+    kernels.most_along[1] = kMostColumnsAlong;
+  }
   return kernels;
 }
 
