@@ -3,9 +3,9 @@
 //
 // Panels of op(A) and op(B), kDepth of k each, come by asynchronous copies, kStages - 1 of them
 // ahead, and keep their own majors in shared memory: reading them both ways costs less than turning
-// them. What multiplies them, on ordinary or tensor cores, has the sums in registers. In the end
-// they go through shared memory, so that neighbours in C are written together wherever its rows
-// begin.
+// them. What multiplies them, on ordinary or tensor cores, has the sums in registers. Where rows of
+// C begin anywhere, they go through shared memory in the end, so that neighbours are written
+// together.
 #pragma once
 
 #include "cuda/early.cuh"
@@ -44,7 +44,6 @@ struct Loader {
 
   /// `outer`: how many there are; `left`: of k.
   __device__ void next(T* panel, int pitch, std::int64_t ld, int outer, int left) {
-    constexpr int kElement = kSize;
     if constexpr (kAlongK) {
       constexpr int kLanes = kDepth / kCopied;  // of a row
       const int l = int(threadIdx.x) % kLanes * kCopied, row = int(threadIdx.x) / kLanes;
@@ -66,7 +65,7 @@ struct Loader {
         const T* x = from + first * ld + o;
         unsigned to = shared_address(panel + Panel::at(o, first, pitch));
 #pragma unroll 1
-        for (int l = first; l < depth; l += hop, x += hop * ld, to += hop * pitch * kElement)
+        for (int l = first; l < depth; l += hop, x += hop * ld, to += hop * pitch * kSize)
           copy_async<kCopied * kSize>(to, l < left ? x : from, l < left ? inside : 0);
       }
       from += kDepth * ld;
