@@ -80,13 +80,15 @@ Tiling tiling_of(const GemmArgs& args, const DeviceInfo& device) {
   return memo(key, [&] { return fitted::choose(shape, unit); });
 }
 
-/// What it cannot do at all.
-const char* cannot(const GemmArgs& args, const DeviceInfo& device) {
+/// Why it does not take a call, whatever others would take for it.
+const char* refuses(const GemmArgs& args, const DeviceInfo& device) {
   constexpr std::int64_t kMostDepth = 1 << 30;
   if (args.in != DType::f32 && args.in != DType::cf32 && args.in != DType::f64)
     return "for f32, cf32 and f64";
   if (device.capability < 80) return "needs compute capability 8.0";
   if (args.k >= kMostDepth) return "for k below 2^30";
+  if (args.config < 0 && args.in != DType::f64 && args.batch == 1)
+    return "for batches, if not of doubles";
   if (const char* reason = declines_halfway(args)) return reason;
   if (const char* reason = declines_emulation(args, device)) return reason;
   if (tiling_of(args, device).down == 0)
@@ -95,9 +97,8 @@ const char* cannot(const GemmArgs& args, const DeviceInfo& device) {
 }
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
-  if (const char* reason = cannot(args, device)) return reason;
+  if (const char* reason = refuses(args, device)) return reason;
   if (args.config >= 0) return nullptr;
-  if (args.in != DType::f64 && args.batch == 1) return "for batches, if not of doubles";
   const double own = tiling_of(args, device).cycles;
   if (args.in != DType::f64)
     return own / kFittedCyclesPerMicrosecond < simt_microseconds(args, device)
@@ -124,7 +125,7 @@ double fitted_cycles(const GemmArgs& call, const DeviceInfo& device) {
   using namespace fitted_file;
   GemmArgs args = call;
   args.config = -1;  // another kernel's
-  if (cannot(args, device)) return std::numeric_limits<double>::infinity();
+  if (refuses(args, device)) return std::numeric_limits<double>::infinity();
   return tiling_of(args, device).cycles;
 }
 
