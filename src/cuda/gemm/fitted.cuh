@@ -12,6 +12,7 @@
 #include "cuda/gemm/fitted_plan.hpp"
 #include "cuda/gemm/gemm.cuh"
 #include "cuda/gemm/instructions.cuh"
+#include "cuda/gemm/majors.cuh"
 
 namespace mblas::cuda::fitted {
 
@@ -200,20 +201,6 @@ void launch_fitted(const GemmArgs& args, const Shape& shape, const Tiling& tilin
     launch.template operator()<1>();
   else
     launch.template operator()<kVec>();
-}
-
-/// f<kAAlongK, kBAlongK>() of the call.
-template <class F>
-void with_majors(const GemmArgs& args, F&& f) {
-  const bool a = !is_transposed(args.transA), b = is_transposed(args.transB);
-  if (a && b)
-    f.template operator()<true, true>();
-  else if (a)
-    f.template operator()<true, false>();
-  else if (b)
-    f.template operator()<false, true>();
-  else
-    f.template operator()<false, false>();
 }
 
 }  // namespace mblas::cuda::fitted

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "core/config_list.hpp"
+#include "cuda/gemm/majors.cuh"
 #include "cuda/gemm/tensor_f64.cuh"
 #include "cuda/gemm/tensor_f64.hpp"
 #include "cuda/gemm/tensor_f64_plan.hpp"
@@ -161,19 +162,10 @@ void run_tiles(const TensorProblem<T>& problem, const GemmArgs& args, const Cuda
   TensorProblem<T> p = problem;
   p.tiles = {ceil_div(p.m, Tile::kRows), ceil_div(p.n, Tile::kCols), args.batch};
   const auto blocks = unsigned(std::min<std::int64_t>(p.tiles.count() * p.splits, 1 << 30));
-  const auto run = [&]<bool kAAlongK, bool kBAlongK>() {
+  with_majors(args, [&]<bool kAAlongK, bool kBAlongK>() {
     launch_evenly(queue, tensor_f64_kernel<Tile, kAAlongK, kBAlongK>, blocks, Tile::kThreads,
                   Tile::template kShared<kAAlongK, kBAlongK>, p);
-  };
-  const bool a = !is_transposed(args.transA), b = is_transposed(args.transB);
-  if (a && b)
-    run.template operator()<true, true>();
-  else if (a)
-    run.template operator()<true, false>();
-  else if (b)
-    run.template operator()<false, true>();
-  else
-    run.template operator()<false, false>();
+  });
 }
 
 template <class T>

@@ -11,6 +11,7 @@
 #include "cuda/early.cuh"
 #include "cuda/gemm/gemm.cuh"
 #include "cuda/gemm/instructions.cuh"
+#include "cuda/gemm/majors.cuh"
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm {
@@ -334,20 +335,11 @@ void run(const GemmArgs& args, Queue& base) {
       }
     };
     const bool full = args.m == kMost && args.n == kMost && args.k == kMost;
-    const auto with_orders = [&]<bool kAlongA, bool kAlongB>() {
+    with_majors(args, [&]<bool kAlongA, bool kAlongB>() {
       constexpr bool kFull = sizeof(In) == 8;  // others have registers enough or gain none
       launch_all(full ? tiny_warp_kernel<In, Out, kAlongA, kAlongB, kFull>
                       : tiny_warp_kernel<In, Out, kAlongA, kAlongB, false>);
-    };
-    const bool a = !is_transposed(args.transA), b = is_transposed(args.transB);
-    if (a && b)
-      with_orders.template operator()<true, true>();
-    else if (a)
-      with_orders.template operator()<true, false>();
-    else if (b)
-      with_orders.template operator()<false, true>();
-    else
-      with_orders.template operator()<false, false>();
+    });
   });
 }
 
