@@ -277,6 +277,46 @@ TEST_P(Gpu, GeluOfBfloat16) {
     }
 }
 
+/// Runs of memory that begin anywhere, in batches that fill the device where they have to.
+TEST_P(Gpu, TinyMatricesWhoseRowsStartAnywhere) {
+  if (GetParam() != "cuda") GTEST_SKIP() << "for tiny";
+  struct Sizes {
+    std::int64_t m, n, k, batch;
+  };
+  constexpr Sizes kSizes[] = {{9, 23, 17, 5},   {33, 33, 33, 300}, {47, 63, 61, 3},
+                              {64, 31, 49, 4},  {65, 65, 65, 80},  {80, 77, 101, 67},
+                              {95, 101, 83, 70}};
+  constexpr Types kTypes[] = {{DType::f16, DType::f16},
+                              {DType::bf16, DType::bf16},
+                              {DType::bf16, DType::f32},
+                              {DType::i8, DType::i32},
+                              {DType::i8, DType::f32}};
+  int which = 0;
+  for (const Sizes& s : kSizes)
+    for (const Types& types : kTypes)
+      for (const Op a : {Op::NoTrans, Op::Trans})
+        for (const Op b : {Op::NoTrans, Op::Trans}) {
+          ++which;
+          const auto problem = cases::prepare(cases::GemmCase{.in = types.in,
+                                                              .out = types.out,
+                                                              .transA = a,
+                                                              .transB = b,
+                                                              .m = s.m,
+                                                              .n = s.n,
+                                                              .k = s.k,
+                                                              .beta = {double(which % 2), 0},
+                                                              .batch = s.batch,
+                                                              .offset = which % 7,
+                                                              .seed = std::uint64_t(which)});
+          cases::Run run(*problem, queue.get());
+          Context context(GetParam());
+          context.set_kernel("gemm=tiny");
+          run(context);
+          const cases::Outcome outcome = run.verify();
+          EXPECT_TRUE(outcome.ok) << cases::command(problem->description()) << outcome.message;
+        }
+}
+
 /// Pieces of A that planes of bfloat16 do not suit are multiplied as they are, and only those.
 TEST_P(Gpu, TallProductsByPlanes) {
   if (GetParam() != "cuda" || queue->device().capability != 90) GTEST_SKIP() << "for tall's planes";

@@ -3,10 +3,12 @@
 // multiply. A block of one product would leave most of its threads and of the memory's width idle.
 // Here a block takes as many as fill some 32 to 64 KiB of shared memory (tiny.cuh), and a
 // multiprocessor has several such blocks, some of which load while others compute: on the ordinary
-// cores (tiny_simt.cuh), or by mma.sync where narrow types fill its tiles (tiny_mma.cu).
+// cores (tiny_simt.cuh), or by mma.sync where narrow types fill its tiles (tiny_mma.cu). Of narrow
+// types whose rows start anywhere it takes larger ones too, one to a block.
 //
 // What did not help on an H200: persistent blocks that load the next group before they write,
-// places of copies found by steps from the last one instead of by division, blocks of 256 threads.
+// places of copies found by steps from the last one instead of by division, blocks of 256 threads
+// for several products.
 #include "cuda/gemm/tiny.cuh"
 #include "cuda/kernels.hpp"
 
@@ -14,18 +16,40 @@ namespace mblas::cuda::gemm {
 namespace tiny_file {
 
 constexpr std::int64_t kNarrow = 8;  // m and n up to which tiles of mma.sync are mostly empty
-constexpr std::int64_t kMostDepth = 64;
 
-/// The largest m and n, by type.
+/// The largest m and n, by type, and k.
 std::int64_t most_size(DType type) {
   if (size_of(type) <= 2) return 64;
   return is_complex(type) ? 48 : 32;
 }
+constexpr std::int64_t kMostDepth = 64;
+
+bool is_in_vectors(const GemmArgs& args) {
+  const int size = size_of(args.in);
+  return (access_bits(args.A, args.batch, size) | access_bits(args.B, args.batch, size)) % 16 == 0;
+}
+
+/// Whether larger ones of narrow types are for it too: batches whose rows start anywhere, for which
+/// tensor_wgmma would copy operands, and which come as runs here.
+bool takes_larger(const GemmArgs& args, const DeviceInfo& device) {
+  constexpr std::int64_t kLargest = 128;
+  if (size_of(args.in) > 2 || std::max({args.m, args.n, args.k}) > kLargest) return false;
+  if (is_in_vectors(args) || args.batch < device.compute_units / 2) return false;
+  const tiny::Plan plan = tiny::plan_of_narrow(args);
+  const auto comes = [](const tiny::Image& x) { return x.packed || x.unit >= 4; };
+  return comes(plan.a) && comes(plan.b) &&
+         std::size_t(plan.bytes(1, args.beta != Scalar{})) <= device.shared_memory / 2;
+}
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
+  constexpr std::int64_t kEngine = 40;
   if (device.capability < 80) return "needs compute capability 8.0";
-  if (std::max(args.m, args.n) > most_size(args.in) || args.k > kMostDepth)
+  const std::int64_t size = std::max(args.m, args.n);
+  if ((size > most_size(args.in) || args.k > kMostDepth) && !takes_larger(args, device))
     return "for tiny matrices";
+  if (size_of(args.in) == 2 && size > kEngine && args.batch > 1 && runs_hopper(device) &&
+      is_in_vectors(args) && !args.A.pointers && !args.B.pointers)
+    return "slower than tensor_wgmma";
   if (tiny::most_shared(args) > device.shared_memory) return "needs more shared memory";
   return declines_emulation(args, device);
 }

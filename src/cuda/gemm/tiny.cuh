@@ -4,7 +4,9 @@
 // An operand keeps its own major. A row in shared memory is an odd number of 16-byte vectors, and
 // so is a matrix, so that threads that are served together find most of their vectors in different
 // banks. Rows whose length, distance and address allow it are moved 16 bytes at a time, others in
-// units of 8 or 4 bytes or single elements: alignment changes the copies and nothing else.
+// units of 8 or 4 bytes or single elements: alignment changes the copies and nothing else. Where
+// units are narrower than an asynchronous copy and the matrices of a block are one run of memory,
+// that comes as it is, 16 bytes at a time, and is laid out in shared memory.
 #pragma once
 
 #include <cuda_pipeline_primitives.h>
@@ -13,13 +15,12 @@
 
 #include "cuda/early.cuh"
 #include "cuda/gemm/gemm.cuh"
+#include "cuda/gemm/instructions.cuh"
 #include "cuda/transpose/run.cuh"
 
 namespace mblas::cuda::tiny {
 
 using turn::Divisor;
-
-inline constexpr int kThreads = 128;
 
 /// How the matrices of an operand, as stored, lie in shared memory.
 struct Image {
@@ -29,8 +30,11 @@ struct Image {
   int pitch = 0, matrix = 0;  // bytes from row to row, from matrix to matrix
   int begin = 0;              // of the first matrix
   bool run = false;           // the batch is one contiguous run of units
+  bool packed = false;        // and comes, or C goes, as it lies there
+  int packed_begin = 0;       // where to
   std::int64_t distance = 0;  // of rows in memory, in bytes
   Divisor by_units{1}, by_rows{1};
+  Divisor by_vectors{1};  // of a row that comes packed
 };
 
 template <class Acc>
@@ -63,7 +67,7 @@ __device__ void with_unit(int unit, F&& f) {
 
 /// f(shared, memory) with the places of every unit of `count` matrices from `first` on: kAtOnce of
 /// them before any is waited for, or kOfRun where the batch is a run.
-template <int kAtOnce, int kOfRun, class Operand, class F>
+template <int kThreads, int kAtOnce, int kOfRun, class Operand, class F>
 __device__ void for_units(const Image& x, const Operand& operand, std::int64_t first, int count,
                           F&& f) {
   const int units = count * x.rows * x.units;
@@ -89,7 +93,7 @@ __device__ void for_units(const Image& x, const Operand& operand, std::int64_t f
 
 /// Starts to bring `count` matrices from `first` on to shared memory. Where Shared is wider than T,
 /// bytes become bfloat16, which holds them exactly.
-template <class T, class Shared>
+template <int kThreads, class T, class Shared>
 __device__ void load(char* shared, const Image& x, const DeviceInput& operand, std::int64_t first,
                      int count) {
   constexpr bool kWiden = sizeof(Shared) != sizeof(T);
@@ -97,7 +101,7 @@ __device__ void load(char* shared, const Image& x, const DeviceInput& operand, s
     constexpr bool kAsync = !kWiden && kUnit >= 4;
     constexpr int kAtOnce = kAsync ? 1 : kUnit < 8 ? 4 : 2;
     constexpr int kOfRun = kUnit == 16 ? 2 : kAtOnce;
-    for_units<kAtOnce, kOfRun>(x, operand, first, count, [&](int to, const char* from) {
+    for_units<kThreads, kAtOnce, kOfRun>(x, operand, first, count, [&](int to, const char* from) {
       if constexpr (kWiden) {
         using Unit = turn::Raw<kUnit>;
         const Unit v = *reinterpret_cast<const Unit*>(from);
@@ -118,59 +122,191 @@ __device__ void load(char* shared, const Image& x, const DeviceInput& operand, s
   });
 }
 
-template <class T>
+template <int kThreads, class T>
 __device__ void store(const char* shared, const Image& x, const DeviceOutput& operand,
                       std::int64_t first, int count) {
   with_unit<sizeof(T)>(x.unit, [&]<int kUnit>() {
     using Unit = turn::Raw<kUnit>;
     constexpr int kOfRun = kUnit < 16 ? 2 : 4;
-    for_units<2, kOfRun>(x, operand, first, count, [&](int from, char* to) {
+    for_units<kThreads, 2, kOfRun>(x, operand, first, count, [&](int from, char* to) {
       *reinterpret_cast<Unit*>(to) = *reinterpret_cast<const Unit*>(shared + from);
     });
   });
 }
 
+/// A run of memory as it comes to shared memory: from as far beyond a multiple of 16 bytes on.
+struct Run {
+  char* memory;
+  int bytes, skew;
+  int head;  // bytes up to a multiple of 16
+
+  template <class Operand>
+  __device__ Run(const Image& x, const Operand& operand, std::int64_t first, int count)
+      : memory(static_cast<char*>(const_cast<void*>(operand.at(first)))),
+        bytes(count * x.rows * x.units * x.unit),
+        skew(int(reinterpret_cast<std::uintptr_t>(memory) % 16)),
+        head(min((16 - skew) % 16, bytes)) {}
+};
+
+/// Starts to bring it.
+template <int kThreads, class T>
+__device__ void load_run(char* shared, const Image& x, const Run& run) {
+  char* const to = shared + x.packed_begin + run.skew;
+  if (const int e = int(threadIdx.x) * int(sizeof(T)); e < run.head)
+    *reinterpret_cast<T*>(to + e) = *reinterpret_cast<const T*>(run.memory + e);
+#pragma unroll 4
+  for (int b = run.head + int(threadIdx.x) * 16; b < run.bytes; b += kThreads * 16)
+    copy_async<16>(shared_address(to + b), run.memory + b, min(run.bytes - b, 16));
+}
+
+template <int kThreads, class T>
+__device__ void store_run(const char* shared, const Image& x, const Run& run) {
+  const char* const from = shared + x.packed_begin + run.skew;
+  const int end = run.head + (run.bytes - run.head) / 16 * 16;
+#pragma unroll 4
+  for (int b = run.head + int(threadIdx.x) * 16; b < end; b += kThreads * 16)
+    *reinterpret_cast<turn::Raw<16>*>(run.memory + b) =
+        *reinterpret_cast<const turn::Raw<16>*>(from + b);
+  const auto single = [&](int b) {
+    *reinterpret_cast<T*>(run.memory + b) = *reinterpret_cast<const T*>(from + b);
+  };
+  const int e = int(threadIdx.x) * int(sizeof(T));
+  if (e < run.head) single(e);
+  if (end + e < run.bytes) single(end + e);
+}
+
+/// Lays `count` matrices out that have come as a run of `skew`, eight elements at a time; zeros
+/// follow on a row's last one up to a multiple of eight.
+template <int kThreads, class T, class Shared>
+__device__ void lay_out(char* shared, const Image& x, int skew, int count) {
+  constexpr int kSize = int(sizeof(T)), kAtOnce = 8, kWords = kAtOnce * kSize / 4;
+  static_assert(sizeof(Shared) == 2 && kSize <= 2);
+  const int length = x.units, vectors = int(x.by_vectors.d), all = count * x.rows * vectors;
+  const char* const from = shared + x.packed_begin;
+#pragma unroll 2
+  for (int v = int(threadIdx.x); v < all; v += kThreads) {
+    const int line = x.by_vectors.quotient(v), first = (v - line * vectors) * kAtOnce;
+    const int g = x.by_rows.quotient(line), row = line - g * x.rows;
+    const int at = skew + (line * length + first) * kSize;
+    // Whole vectors are read, as single words would all be in one bank of four.
+    constexpr int kRead = kSize == 2 ? 16 : 8;
+    struct alignas(kRead) {
+      unsigned w[kRead / 2];
+    } all;
+    using Half = turn::Raw<kRead>;
+    const auto* const halves = reinterpret_cast<const Half*>(from + at / kRead * kRead);
+    reinterpret_cast<Half*>(&all)[0] = halves[0];
+    reinterpret_cast<Half*>(&all)[1] = halves[1];
+    unsigned(&words)[kRead / 2] = all.w;
+#pragma unroll
+    for (int hop = kRead / 8; hop > 0; hop /= 2)
+      if (at & 4 * hop)
+#pragma unroll
+        for (int w = 0; w + hop < kRead / 2; ++w) words[w] = words[w + hop];
+    unsigned raw[kWords];
+#pragma unroll
+    for (int w = 0; w < kWords; ++w)
+      raw[w] = __funnelshift_r(words[w], words[w + 1], unsigned(at % 4) * 8);
+    if (const int left = length - first; left < kAtOnce)
+#pragma unroll
+      for (int w = 0; w < kWords; ++w) {
+        const int bits = left * kSize * 8 - w * 32;
+        raw[w] = bits >= 32 ? raw[w] : bits <= 0 ? 0 : raw[w] & ((1u << bits) - 1);
+      }
+    struct alignas(16) {
+      unsigned w[4];
+    } to;
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      if constexpr (kSize == 1) {
+        const auto element = [&](int e) {
+          return float(static_cast<signed char>(raw[e / 4] >> e % 4 * 8));
+        };
+        const __nv_bfloat162 pair = __floats2bfloat162_rn(element(2 * w), element(2 * w + 1));
+        to.w[w] = reinterpret_cast<const unsigned&>(pair);
+      } else {
+        to.w[w] = raw[w];
+      }
+    }
+    *reinterpret_cast<decltype(to)*>(shared + x.begin + g * x.matrix + row * x.pitch + first * 2) =
+        to;
+  }
+}
+
 /// Zeros between k and the depth, in an operand of `outer` rows or columns.
-template <class In>
+template <int kThreads, class In>
 __device__ void clear(char* shared, const Image& x, bool along_k, int outer, int k, int depth,
                       int count) {
-  const int more = depth - k;
-  for (int e = int(threadIdx.x); e < count * outer * more; e += kThreads) {
-    const int line = e / more, l = k + e % more, g = line / outer, o = line % outer;
-    const int row = along_k ? o : l, col = along_k ? l : o;
-    *reinterpret_cast<In*>(shared + x.begin + g * x.matrix + row * x.pitch +
-                           col * int(sizeof(In))) = In{};
+  if (along_k) {
+    for (int line = int(threadIdx.x); line < count * outer; line += kThreads) {
+      const int g = x.by_rows.quotient(line), row = line - g * outer;
+      auto* const to = reinterpret_cast<In*>(shared + x.begin + g * x.matrix + row * x.pitch);
+      for (int l = k; l < depth; ++l) to[l] = In{};
+    }
+  } else {
+    for (int g = 0; g < count; ++g) {
+      char* const to = shared + x.begin + g * x.matrix + k * x.pitch;
+      for (int b = int(threadIdx.x) * 16; b < (depth - k) * x.pitch; b += kThreads * 16)
+        *reinterpret_cast<uint4*>(to + b) = {};
+    }
   }
 }
 
 /// `Multiply` has the type of elements in shared memory, Shared, and computes `count` products
-/// there.
+/// there; kLaysOut: runs may come packed.
 template <class In, class Out, class Multiply>
-__global__ void __launch_bounds__(kThreads, Multiply::kBlocks)
+__global__ void __launch_bounds__(Multiply::kThreads, Multiply::kBlocks)
     tiny_kernel(const __grid_constant__ Problem<Accumulator<In>> p) {
   extern __shared__ __align__(128) char shared[];
   using Shared = typename Multiply::Shared;
+  constexpr int kThreads = Multiply::kThreads;
   begin_early();
   const std::int64_t step = std::int64_t(gridDim.x) * p.group;
   for (std::int64_t first = std::int64_t(blockIdx.x) * p.group; first < p.tiles.batch;
        first += step) {
     const int count = int(min(std::int64_t(p.group), p.tiles.batch - first));
+    const auto bring = [&]<class T, class To>(const Image& x, const DeviceInput& operand) {
+      if constexpr (Multiply::kLaysOut)
+        if (x.packed) return load_run<kThreads, T>(shared, x, Run(x, operand, first, count));
+      load<kThreads, T, To>(shared, x, operand, first, count);
+    };
     if (p.k > 0) {
-      load<In, Shared>(shared, p.a, p.A, first, count);
-      load<In, Shared>(shared, p.b, p.B, first, count);
+      bring.template operator()<In, Shared>(p.a, p.A);
+      bring.template operator()<In, Shared>(p.b, p.B);
     }
     // What a thread brings of C it has itself written out in the round before.
-    if (p.read_c) load<Out, Out>(shared, p.c, {p.C.data, p.C.stride, p.C.pointers}, first, count);
+    if (p.read_c) bring.template operator()<Out, Out>(p.c, {p.C.data, p.C.stride, p.C.pointers});
     __pipeline_commit();
     if (p.depth > p.k) {
-      clear<Shared>(shared, p.a, p.a_along_k, int(p.m), int(p.k), p.depth, count);
-      clear<Shared>(shared, p.b, p.b_along_k, int(p.n), int(p.k), p.depth, count);
+      if (!(p.a.packed && p.a_along_k))
+        clear<kThreads, Shared>(shared, p.a, p.a_along_k, int(p.m), int(p.k), p.depth, count);
+      if (!(p.b.packed && p.b_along_k))
+        clear<kThreads, Shared>(shared, p.b, p.b_along_k, int(p.n), int(p.k), p.depth, count);
     }
     __pipeline_wait_prior(0);
     __syncthreads();
-    Multiply::run(p, shared, count);
+    char* c = shared + p.c.begin;
+    if constexpr (Multiply::kLaysOut) {
+      if (p.k > 0 && (p.a.packed || p.b.packed)) {
+        const auto lay_out_run = [&](const Image& x, const DeviceInput& operand) {
+          if (x.packed)
+            lay_out<kThreads, In, Shared>(shared, x, Run(x, operand, first, count).skew, count);
+        };
+        lay_out_run(p.a, p.A);
+        lay_out_run(p.b, p.B);
+        __syncthreads();
+      }
+      if (p.c.packed) c += Run(p.c, p.C, first, count).skew;
+    }
+    Multiply::run(p, shared, c, count);
     __syncthreads();
-    store<Out>(shared, p.c, p.C, first, count);
+    if constexpr (Multiply::kLaysOut)
+      if (p.c.packed) {
+        store_run<kThreads, Out>(shared, p.c, Run(p.c, p.C, first, count));
+        __syncthreads();  // before what comes to the same place
+        continue;
+      }
+    store<kThreads, Out>(shared, p.c, p.C, first, count);
   }
 }
 
@@ -178,7 +314,18 @@ __global__ void __launch_bounds__(kThreads, Multiply::kBlocks)
 struct Plan {
   int depth;
   Image a, b, c;
-  int bytes;
+
+  /// Of `group` products.
+  int bytes(int group, bool reads_c) const {
+    const int packed = packed_bytes(a, group) + packed_bytes(b, group);
+    const int of_c = c.packed ? packed_bytes(c, group) : group * c.matrix;
+    // A C that is not read takes the place of operands that have been laid out.
+    return group * (a.matrix + b.matrix) + (reads_c ? packed + of_c : std::max(packed, of_c));
+  }
+  static int packed_bytes(const Image& x, int group) {
+    constexpr int kEnds = 64;  // the way to 16 bytes and what is copied and read beyond the end
+    return x.packed ? group * x.rows * x.units * x.unit / 16 * 16 + kEnds : 0;
+  }
 };
 
 /// An operand of `rows` rows of `length` elements of `size` bytes; in shared memory room for
@@ -201,9 +348,18 @@ Image image_of(const Operand<Void>& x, std::int64_t batch, std::int64_t rows, st
   return image;
 }
 
+/// Of elements of `size` bytes.
+inline void pack(Image& x, int size) {
+  x.packed = true;
+  x.units = x.units * x.unit / size;
+  x.unit = size;
+  x.by_vectors = Divisor(int(ceil_div(x.units, 8)));
+}
+
 /// `vector` elements of k at a time; elements in shared memory have `spread` times the size.
-inline Plan plan_of(const GemmArgs& args, int vector, int spread) {
-  const int size = size_of(args.in);
+/// `lays_out`: runs of units that are no asynchronous copies come packed.
+inline Plan plan_of(const GemmArgs& args, int vector, int spread, bool lays_out) {
+  const int size = size_of(args.in), size_c = size_of(args.out);
   const std::int64_t k = args.alpha == Scalar{} ? 0 : args.k;
   const bool a = !is_transposed(args.transA), b = is_transposed(args.transB);
   Plan plan;
@@ -212,14 +368,28 @@ inline Plan plan_of(const GemmArgs& args, int vector, int spread) {
                     a ? args.m : plan.depth, a ? plan.depth : args.m, spread);
   plan.b = image_of(args.B, args.batch, b ? args.n : k, b ? k : args.n, size,
                     b ? args.n : plan.depth, b ? plan.depth : args.n, spread);
-  plan.c = image_of(args.C, args.batch, args.m, args.n, size_of(args.out), args.m, args.n, 1);
-  plan.bytes = plan.a.matrix + plan.b.matrix + plan.c.matrix;
+  plan.c = image_of(args.C, args.batch, args.m, args.n, size_c, args.m, args.n, 1);
+  if (lays_out) {
+    for (Image* x : {&plan.a, &plan.b})
+      if (k > 0 && x->run && x->unit < (spread > 1 ? 16 : 4)) pack(*x, size);
+    if (plan.c.run && plan.c.unit < 4) {
+      pack(plan.c, size_c);
+      plan.c.pitch = int(args.n) * size_c;
+      plan.c.matrix = plan.c.rows * plan.c.pitch;
+    }
+  }
   return plan;
+}
+
+/// Of narrow types by mma.sync, bytes as bfloat16.
+inline Plan plan_of_narrow(const GemmArgs& args) {
+  return plan_of(args, 8, size_of(args.in) == 1 ? 2 : 1, true);
 }
 
 /// Bytes that no block needs more of for one product of the call.
 inline std::size_t most_shared(const GemmArgs& args) {
-  return std::size_t(plan_of(args, 8, size_of(args.in) == 1 ? 2 : 1).bytes);
+  const Plan plan = size_of(args.in) <= 2 ? plan_of_narrow(args) : plan_of(args, 8, 1, false);
+  return std::size_t(plan.bytes(1, true));
 }
 
 /// A block computes `at_once` tiles of C of rows×cols at a time.
@@ -228,7 +398,8 @@ void launch_tiny(const GemmArgs& call, const CudaQueue& queue, int rows, int col
   GemmArgs args = call;
   if (args.alpha == Scalar{}) args.k = 0;
   const Plan plan =
-      plan_of(args, Multiply::kVec, int(sizeof(typename Multiply::Shared) / sizeof(In)));
+      plan_of(args, Multiply::kVec, int(sizeof(typename Multiply::Shared) / sizeof(In)),
+              Multiply::kLaysOut);
   Problem<Accumulator<In>> p{gemm_problem<In, Out>(args, queue, rows, cols)};
   p.a = plan.a;
   p.b = plan.b;
@@ -241,15 +412,19 @@ void launch_tiny(const GemmArgs& call, const CudaQueue& queue, int rows, int col
   p.by_across = Divisor(p.across);
   p.by_per_matrix = Divisor(p.per_matrix);
   const std::int64_t units = std::max(queue.device().compute_units, 1);
-  const std::int64_t fit = std::max(Multiply::kGroupBytes / plan.bytes, 1);
+  const std::int64_t fit = std::max(Multiply::kGroupBytes / plan.bytes(1, p.read_c), 1);
   const std::int64_t even = std::max(at_once / p.per_matrix, 1);  // all threads have a tile
   const std::int64_t group = fit > even ? fit / even * even : fit;
   p.group = int(std::clamp<std::int64_t>(args.batch / (2 * units), 1, group));
   p.b.begin = p.group * p.a.matrix;
-  p.c.begin = p.b.begin + p.group * p.b.matrix;
+  const int end = p.b.begin + p.group * p.b.matrix;
+  p.a.packed_begin = end;
+  p.b.packed_begin = end + Plan::packed_bytes(p.a, p.group);
+  p.c.begin = p.read_c ? p.b.packed_begin + Plan::packed_bytes(p.b, p.group) : end;
+  p.c.packed_begin = p.c.begin;
   const auto blocks = std::min<std::int64_t>(ceil_div(args.batch, p.group), 1 << 30);
-  launch_early(After::Anything, queue, tiny_kernel<In, Out, Multiply>, unsigned(blocks), kThreads,
-               std::size_t(p.group) * std::size_t(plan.bytes), p);
+  launch_early(After::Anything, queue, tiny_kernel<In, Out, Multiply>, unsigned(blocks),
+               Multiply::kThreads, std::size_t(plan.bytes(p.group, p.read_c)), p);
 }
 
 void run_real(const GemmArgs& args, const CudaQueue& queue);

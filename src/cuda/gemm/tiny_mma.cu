@@ -21,10 +21,16 @@ __device__ Vector<Out, 2> narrow_pair(Acc x, Acc y) {
   }
 }
 
-template <class T, class Out, class Acc, int kCols>
+/// kThreads: 128, or more for matrices of which a block has one.
+template <class T, class Out, class Acc, int kCols, int kThreads_>
 struct MultiplyMma {
   using Shared = T;
-  static constexpr int kBlocks = std::is_same_v<Acc, float> ? 6 : 5;
+  static constexpr bool kLaysOut = true;
+  static constexpr int kThreads = kThreads_;
+  static constexpr int kBlocks = kThreads > 256               ? 2
+                                 : kThreads > 128             ? 4
+                                 : std::is_same_v<Acc, float> ? 6
+                                                              : 5;
   static constexpr int kVec = 8, kGroupBytes = 32 << 10;
 
   __device__ static Acc sum_of(float x) {
@@ -35,77 +41,112 @@ struct MultiplyMma {
   }
 
   /// Four 8×8 matrices of an operand: elements o and o + 8 of the outer dimension, l and l + 8 of
-  /// k. kOuterFirst: the second one is o + 8, not l + 8.
-  template <bool kOuterFirst>
+  /// k. kOuterFirst: the second one is o + 8, not l + 8. Lanes beyond the operand read inside it.
+  template <bool kOuterFirst, bool kAlongK>
   struct Side {
-    bool along_k;
-    int step, last;  // bytes from l to l + 1; where there is no l + 8, these lanes use l
-    const char* at;
-    __device__ Side(const char* matrix, const Image& x, bool along, int o, int size)
-        : along_k(along), step(along ? 2 : x.pitch) {
-      const int lane = int(threadIdx.x) % 32, second = lane & 8, third = (lane & 16) / 2;
-      const int outer = o + (kOuterFirst ? second : third), l = kOuterFirst ? third : second;
-      last = l;
+    unsigned at, step;  // where the lane reads; bytes to the next 16 of k
+    unsigned second;    // bytes from l to the lane's row: there may be no l + 8
+
+    __device__ Side(const char* matrix, const Image& x, int o, int size) {
+      const int lane = int(threadIdx.x) % 32, middle = lane & 8, high = (lane & 16) / 2;
+      const int outer = o + (kOuterFirst ? middle : high), l = kOuterFirst ? high : middle;
       const int inside = outer < size ? outer : 0;
-      at = along ? matrix + min(inside + lane % 8, size - 1) * x.pitch + l * 2
-                 : matrix + (l + lane % 8) * x.pitch + inside * 2;
+      step = kAlongK ? 32 : unsigned(16 * x.pitch);
+      second = unsigned(l) * step / 16;
+      at = shared_address(matrix) + second +
+           (kAlongK ? unsigned(min(inside + lane % 8, size - 1) * x.pitch)
+                    : unsigned(lane % 8 * x.pitch + inside * 2));
     }
-    __device__ void read(unsigned (&to)[4], int l, int depth) const {
-      const char* const row = at + (l + 8 < depth ? l : l - last) * step;
-      if (along_k)
-        load_matrices<false>(to, shared_address(row));
-      else
-        load_matrices<true>(to, shared_address(row));
+    __device__ void read(unsigned (&to)[4]) {
+      load_matrices<!kAlongK>(to, at);
+      at += step;
     }
   };
 
-  __device__ static void run(const Problem<Acc>& p, char* shared, int count) {
+  template <bool kAAlongK, bool kBAlongK>
+  __device__ static void add(float (&sum)[kCols / 8][4], const Problem<Acc>& p,
+                             const char* a_matrix, const char* b_matrix, int i0, int j0) {
+    constexpr int kPairs = kCols / 16;
+    const int n = int(p.n);
+    Side<true, kAAlongK> left(a_matrix, p.a, i0, int(p.m));
+    using Right = Side<false, kBAlongK>;
+    Right right[] = {Right(b_matrix, p.b, j0, n), Right(b_matrix, p.b, j0 + kCols - 16, n)};
+    const bool all = kPairs == 1 || j0 + 16 < n;
+    int l = p.depth;
+#pragma unroll 1
+    for (; l >= 16; l -= 16) {
+      unsigned a[4], b[4];
+      left.read(a);
+#pragma unroll
+      for (int q = 0; q < kPairs; ++q) {
+        if (q > 0 && !all) break;
+        right[q].read(b);
+        multiply_tile<T>(sum[2 * q], a, b[0], b[1]);
+        multiply_tile<T>(sum[2 * q + 1], a, b[2], b[3]);
+      }
+    }
+    if (l > 0) {
+      unsigned a[4], b[4];
+      left.at -= left.second;
+      left.read(a);
+#pragma unroll
+      for (int q = 0; q < kPairs; ++q) {
+        if (q > 0 && !all) break;
+        right[q].at -= right[q].second;
+        right[q].read(b);
+        multiply_half_tile<T>(sum[2 * q], a, b[0]);
+        multiply_half_tile<T>(sum[2 * q + 1], a, b[2]);
+      }
+    }
+  }
+
+  __device__ static void run(const Problem<Acc>& p, char* shared, char* results, int count) {
     const int m = int(p.m), n = int(p.n), lane = int(threadIdx.x) % 32;
     for (int t = int(threadIdx.x) / 32; t < count * p.per_matrix; t += kThreads / 32) {
       const int g = p.by_per_matrix.quotient(t), tile = t - g * p.per_matrix;
       const int row = p.by_across.quotient(tile);
       const int i0 = row * kRows, j0 = (tile - row * p.across) * kCols;
+      const char* const a_matrix = shared + p.a.begin + g * p.a.matrix;
       const char* const b_matrix = shared + p.b.begin + g * p.b.matrix;
-      const Side<true> left(shared + p.a.begin + g * p.a.matrix, p.a, p.a_along_k, i0, m);
-      const Side<false> right[] = {{b_matrix, p.b, p.b_along_k, j0, n},
-                                   {b_matrix, p.b, p.b_along_k, j0 + kCols - 16, n}};
       float sum[kCols / 8][4] = {};
-#pragma unroll 1
-      for (int l = 0; l < p.depth; l += 16) {
-        unsigned a[4];
-        left.read(a, l, p.depth);
+      if (p.a_along_k && p.b_along_k)
+        add<true, true>(sum, p, a_matrix, b_matrix, i0, j0);
+      else if (p.a_along_k)
+        add<true, false>(sum, p, a_matrix, b_matrix, i0, j0);
+      else if (p.b_along_k)
+        add<false, true>(sum, p, a_matrix, b_matrix, i0, j0);
+      else
+        add<false, false>(sum, p, a_matrix, b_matrix, i0, j0);
+      const int i = i0 + lane / 4, j = j0 + lane % 4 * 2, left = n - j;
+      char* line = results + g * p.c.matrix + i * p.c.pitch + j * int(sizeof(Out));
 #pragma unroll
-        for (int q = 0; q < kCols / 16; ++q) {
-          if (q > 0 && j0 + 16 * q >= n) break;
-          unsigned b[4];
-          right[q].read(b, l, p.depth);
-          if (l + 8 < p.depth) {
-            multiply_tile<T>(sum[2 * q], a, b[0], b[1]);
-            multiply_tile<T>(sum[2 * q + 1], a, b[2], b[3]);
-          } else {
-            multiply_half_tile<T>(sum[2 * q], a, b[0]);
-            multiply_half_tile<T>(sum[2 * q + 1], a, b[2]);
-          }
-        }
-      }
-      const int i = i0 + lane / 4, j = j0 + lane % 4 * 2;
-      char* const c = shared + p.c.begin + g * p.c.matrix + i * p.c.pitch + j * int(sizeof(Out));
+      for (int half = 0; half < 2; ++half, line += 8 * p.c.pitch) {
+        if (i + 8 * half >= m) break;
 #pragma unroll
-      for (int q = 0; q < kCols / 8; ++q) {
-        if (kCols > 16 && q == 2 && j0 + 16 >= n) break;
-        if (j + 8 * q >= n) continue;
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          if (i + 8 * half >= m) continue;
-          auto& place = *reinterpret_cast<Vector<Out, 2>*>(c + 8 * half * p.c.pitch +
-                                                           8 * q * int(sizeof(Out)));
+        for (int q = 0; q < kCols / 8; ++q) {
+          if (8 * q >= left) break;
+          Out* const to = reinterpret_cast<Out*>(line) + 8 * q;
+          auto& pair = *reinterpret_cast<Vector<Out, 2>*>(to);
+          const bool second = 8 * q + 1 < left;
           Acc x = p.alpha * sum_of(sum[q][2 * half]), y = p.alpha * sum_of(sum[q][2 * half + 1]);
           if (p.read_c) {
-            const Vector<Out, 2> old = place;
+            Vector<Out, 2> old = {};
+            if (!p.c.packed) {
+              old = pair;
+            } else {
+              old.e[0] = to[0];
+              if (second) old.e[1] = to[1];
+            }
             x = multiply_add(p.beta, widen(old.e[0]), x);
             y = multiply_add(p.beta, widen(old.e[1]), y);
           }
-          place = narrow_pair<Out>(x, y);
+          const Vector<Out, 2> both = narrow_pair<Out>(x, y);
+          if (!p.c.packed) {
+            pair = both;
+          } else {
+            to[0] = both.e[0];
+            if (second) to[1] = both.e[1];
+          }
         }
       }
     }
@@ -116,13 +157,20 @@ struct MultiplyMma {
 
 void run_mma(const GemmArgs& args, const CudaQueue& queue) {
   const auto with = [&]<class In, class Out, class Shared>() {
-    using Acc = Accumulator<In>;
+    const auto launch = [&]<int kCols, int kThreads>() {
+      launch_tiny<In, Out, MultiplyMma<Shared, Out, Accumulator<In>, kCols, kThreads>>(
+          args, queue, kRows, kCols, kThreads / 32);
+    };
+    constexpr std::int64_t kSmall = 64;
+    constexpr int kThirdOfShared = 76 << 10;
     if (args.n <= 16)
-      launch_tiny<In, Out, MultiplyMma<Shared, Out, Acc, 16>>(args, queue, kRows, 16,
-                                                              kThreads / 32);
+      launch.template operator()<16, 128>();
+    else if (std::max(args.m, args.n) <= kSmall)
+      launch.template operator()<32, 128>();
+    else if (plan_of_narrow(args).bytes(1, args.beta != Scalar{}) <= kThirdOfShared)
+      launch.template operator()<32, 256>();
     else
-      launch_tiny<In, Out, MultiplyMma<Shared, Out, Acc, 32>>(args, queue, kRows, 32,
-                                                              kThreads / 32);
+      launch.template operator()<32, 512>();
   };
   if (args.in == DType::i8)
     with.template operator()<std::int8_t, std::int32_t, __nv_bfloat16>();

@@ -10,7 +10,7 @@ void run_narrow(const GemmArgs& args, const CudaQueue& queue) {
     if constexpr (sizeof(In) <= 2) {
       using Multiply =
           MultiplySimt<In, Out, Major::Either, Major::Either, kTile, kTile, 5, 36 << 10>;
-      launch_tiny<In, Out, Multiply>(args, queue, kTile, kTile, kThreads);
+      launch_tiny<In, Out, Multiply>(args, queue, kTile, kTile, Multiply::kThreads);
     }
   });
 }

@@ -14,7 +14,8 @@ template <class In, class Out, Major kMajorA, Major kMajorB, int kRows, int kCol
 struct MultiplySimt {
   using Shared = In;
   using Acc = Accumulator<In>;
-  static constexpr int kBlocks = kBlocks_;
+  static constexpr bool kLaysOut = false;
+  static constexpr int kThreads = 128, kBlocks = kBlocks_;
   static constexpr int kGroupBytes = kGroupBytes_;
   static constexpr int kVec = sizeof(In) <= 4 ? 4 : 16 / int(sizeof(In));
   static constexpr int kSize = int(sizeof(In));
@@ -65,7 +66,7 @@ struct MultiplySimt {
     }
   };
 
-  __device__ static void run(const Problem<Acc>& p, char* shared, int count) {
+  __device__ static void run(const Problem<Acc>& p, char* shared, char* results, int count) {
     using V = Vector<Out, kVec>;
     const int m = int(p.m), n = int(p.n), down = p.per_matrix / p.across;
     for (int t = int(threadIdx.x); t < count * p.per_matrix; t += kThreads) {
@@ -86,7 +87,7 @@ struct MultiplySimt {
 #pragma unroll
             for (int j = 0; j < kCols; ++j) sum[i][j] = multiply_add(a[i][e], b[j][e], sum[i][j]);
       }
-      char* const c = shared + p.c.begin + g * p.c.matrix;
+      char* const c = results + g * p.c.matrix;
 #pragma unroll
       for (int i = 0; i < kRows; ++i) {
         const int r = left.index(i);
@@ -116,8 +117,8 @@ struct MultiplySimt {
 template <class T, int kRows, int kCols, int kBlocks, int kGroupBytes>
 void run_simt(const GemmArgs& args, const CudaQueue& queue) {
   const auto with = [&]<Major kA, Major kB>() {
-    launch_tiny<T, T, MultiplySimt<T, T, kA, kB, kRows, kCols, kBlocks, kGroupBytes>>(
-        args, queue, kRows, kCols, kThreads);
+    using Multiply = MultiplySimt<T, T, kA, kB, kRows, kCols, kBlocks, kGroupBytes>;
+    launch_tiny<T, T, Multiply>(args, queue, kRows, kCols, Multiply::kThreads);
   };
   const bool a = !is_transposed(args.transA), b = is_transposed(args.transB);
   if (a && b)
