@@ -24,7 +24,7 @@ struct Cost {
   static constexpr double kMultiplyAdds = 1100;      // of 16 bits a clock; twice that of bytes
   static constexpr double kLarge = 1, kSmall = 0.8;  // of that, by tile, all blocks busy
   static constexpr double kAlone = 0.45;             // of that, a small block by itself
-  static constexpr double kTile = 3000;              // beginning and end of a tile
+  static constexpr double kTile = 3000;              // beginning and end of a tile of 64×128
   static constexpr double kParts = 16;               // bytes of parts a clock
   static constexpr double kSecondKernel = 5000;
   // Of a step along k, more than by copies of 16 bytes: by those of 8 and of 4, and of operands
@@ -84,7 +84,8 @@ Plan plan_for(const GemmArgs& args, MmaWay way, int units, int splits, double ef
   const double busy = alone / efficiency + loads;
   const double full = std::floor(blocks / (units * Tile::kBlocks));
   const double rest = std::ceil((blocks - full * units * Tile::kBlocks) / units);
-  const double ends = Cost::kTile + more_of_tile;
+  constexpr double kSize = std::max(Tile::kRows * Tile::kCols / (64.0 * 128), 1.0);
+  const double ends = Cost::kTile * kSize + more_of_tile;
   plan.clocks = full * (Tile::kBlocks * busy + ends);
   if (rest > 0) plan.clocks += std::max(alone / alone_rate + loads, rest * busy) + ends;
   if (plan.splits > 1) {
@@ -268,8 +269,8 @@ double tensor_mma_microseconds(const GemmArgs& args, const DeviceInfo& device) {
   GemmArgs own = args;
   own.config = -1;
   const Call call(own, device);
-  return call.copies() || declines(own, device) ? std::numeric_limits<double>::infinity()
-                                                : call.microseconds();
+  const bool left_out = (call.copies() && args.batch > 1) || declines(own, device);
+  return left_out ? std::numeric_limits<double>::infinity() : call.microseconds();
 }
 
 Kernel<GemmArgs> tensor_mma() {

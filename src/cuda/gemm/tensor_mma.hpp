@@ -1,11 +1,12 @@
-// tensor_mma as the one that may be faster than another kernel's copies of its operands.
+// tensor_mma as the one that may be faster than a kernel that copies operands.
 #pragma once
 
 #include "mblas/backend.hpp"
 
 namespace mblas::cuda::gemm {
 
-/// Its own estimate of its time, where it takes the operands as they lie; else infinity.
+/// Its own estimate of its time, copies of operands included; infinity where it declines, or would
+/// copy those of a batch.
 double tensor_mma_microseconds(const GemmArgs& args, const DeviceInfo& device);
 
 }  // namespace mblas::cuda::gemm

@@ -115,12 +115,13 @@ struct Call {
         plan(hopper::plan_of(args, shape, configs())) {}
 };
 
-/// Whether copying operands would take longer than tensor_mma's way of taking them as they lie. A
-/// plan's is copied once, and what is not fused takes one more launch there.
+/// Whether copying operands, or storing a C that the copy engine cannot, would take clearly longer
+/// than tensor_mma, which may take them as they lie. A plan's is copied once, and what is not fused
+/// takes one more launch there.
 bool is_slower(const GemmArgs& args, const Call& call, const DeviceInfo& device) {
   const auto& [a, b, turned] = call.sources;
-  if (args.in == DType::f32 || args.keeper || needs_finish(args) || !(a.copied || b.copied))
-    return false;
+  if (args.in == DType::f32 || args.keeper || needs_finish(args)) return false;
+  if (!a.copied && !b.copied && call.shape.boxes) return false;
   constexpr double kClearly = 1.05;
   Repacked copies[2];
   std::size_t count = 0;

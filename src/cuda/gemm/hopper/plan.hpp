@@ -110,20 +110,20 @@ struct Plan {
 /// Estimates, in microseconds, fitted to an H200.
 struct Cost {
   static constexpr double kStart = 4.2;         // of a launch, until the first products
-  static constexpr double kSecondKernel = 2.8;  // that adds up slices
+  static constexpr double kSecondKernel = 1.9;  // that adds up slices
   static constexpr double kSlice = 0.03;        // of them, each
   static constexpr double kJoin = 1.0;          // of slices that are joined
   static constexpr double kJoinedSum = 6e-5;    // of each sum of theirs after the first
   // Memory is read in so much more time where several blocks need the same of both operands, but
   // are far from each other: as clusters of slices, or where whole tiles are computed by blocks
   // that begin where those of the kernel before end.
-  static constexpr double kJoinedMemory = 1.45, kSharedMemory = 1.3;
+  static constexpr double kJoinedMemory = 1.45, kSharedMemory = 1.7;
   static constexpr double kBytes = 4.0e6;     // of sums a microsecond, written and read
   static constexpr double kStepBytes = 87e3;  // of lines that all blocks fetch, a microsecond each
   static constexpr double kMemoryBytes = 4.3e6;  // of A, B and C a microsecond, all blocks busy
   // An element of results that are not boxes, more than in boxes, also while others multiply.
   static constexpr double kByThreads = 1e-4;
-  static constexpr double kCluster = 0.7;  // that clusters of two start later, those of four twice
+  static constexpr double kCluster = 0.9;  // that clusters of two start later, those of four twice
   // Blocks that fetch all for themselves take so much longer for a step: the clock is lower where
   // more power is drawn. (16384³ of floats in planes 1.017, 8192³ 1.021, 4096³ 1.008.)
   static constexpr double kApart = 1.02;
