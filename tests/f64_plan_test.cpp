@@ -124,5 +124,22 @@ TEST(F64Plan, FewTilesOfALongKAreLeft) {
     EXPECT_FALSE((Doubles{size, size, size}.is_left_to_mma())) << size;
 }
 
+// Where an operand's rows do not run along k its boxes are many, and small tiles wait for them.
+TEST(F64Plan, BoxesAcrossTakeTheirTime) {
+  const auto is_left = [](std::int64_t size, bool along_x, bool along_y) {
+    const Doubles x{size, size, size};
+    tma64::Shape shape = x.for_tma();
+    shape.along_x = along_x, shape.along_y = along_y;
+    return is_left_to(choose(x.for_mma()).cycles, choose(shape));
+  };
+  for (const std::int64_t size : {384, 448, 512}) {
+    EXPECT_FALSE(is_left(size, true, true)) << size;
+    EXPECT_TRUE(is_left(size, false, true)) << size;
+    EXPECT_TRUE(is_left(size, false, false)) << size;
+  }
+  for (std::int64_t size = 640; size <= 16384; size += 128)
+    EXPECT_FALSE(is_left(size, false, false)) << size;
+}
+
 }  // namespace
 }  // namespace mblas::testing

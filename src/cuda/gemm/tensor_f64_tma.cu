@@ -40,6 +40,7 @@ bool is_swapped(const GemmArgs& args) {
 
 tma64::Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
   const bool real = args.in == DType::f64, swapped = is_swapped(args);
+  const bool a_along_k = !is_transposed(args.transA), b_along_k = is_transposed(args.transB);
   const tma64::Shape shape = {
       real ? std::span<const tma64::TileInfo>(tma64::kTiles) : tma64::kComplexTiles,
       swapped ? args.n : args.m,
@@ -49,7 +50,9 @@ tma64::Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
       real ? 1 : 4,
       std::max(device.compute_units, 1),
       size_of(args.in),
-      access_bits(args.C, args.batch, size_of(args.out)) % 16 != 0};
+      access_bits(args.C, args.batch, size_of(args.out)) % 16 != 0,
+      swapped ? b_along_k : a_along_k,
+      swapped ? a_along_k : b_along_k};
   return tma64::choose(shape, args.config < 0 ? nullptr : &configs()[args.config]);
 }
 

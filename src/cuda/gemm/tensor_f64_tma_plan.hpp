@@ -34,7 +34,8 @@ struct Shape {
   std::int64_t x, y, k, batch;  ///< the sides of X and Y in C
   int products;                 ///< real ones of an element's
   int units, element_bytes;
-  bool loose_c = false;  ///< rows of C do not start at multiples of 16 bytes
+  bool loose_c = false;                 ///< rows of C do not start at multiples of 16 bytes
+  bool along_x = true, along_y = true;  ///< a side's box is one, else they are 128 bytes wide
 };
 
 /// A configuration: a tile by its size, and whether tiles are cut.
@@ -58,6 +59,7 @@ inline Plan plan_of(const Shape& s, int tile, bool cut) {
   // From asking for a box until it is there: while all blocks ask, and how much longer where what
   // is read is more than a cache holds, and no other block reads the same.
   constexpr double kBoxes = 4000, kMemory = 3500, kCacheBytes = 50e6;
+  constexpr double kBox = 90;  // from one that is asked for to the next
   constexpr double kSecondKernel = 8100;
   constexpr double kPartBytes = 850;  // that all blocks write
   constexpr double kSums = 34;        // elements that the second kernel adds up
@@ -87,8 +89,10 @@ inline Plan plan_of(const Shape& s, int tile, bool cut) {
   const std::int64_t blocks = std::min<std::int64_t>(std::max(plan.whole, plan.ranges), s.units);
   const double way = kBoxes * double(blocks) / s.units +
                      kMemory * lines / read * std::min(bytes / kCacheBytes, 1.0);
-  const double step =
-      std::max(double(t.x) * t.y * t.depth * s.products / kMultiplyAdds / t.rate, way / t.stages);
+  const int wide = 128 / s.element_bytes;
+  const double boxes = (s.along_x ? 1 : t.x / wide) + (s.along_y ? 1 : t.y / wide);
+  const double step = std::max({double(t.x) * t.y * t.depth * s.products / kMultiplyAdds / t.rate,
+                                way / t.stages, kBox * boxes});
 
   const double elements = double(t.x) * t.y, ends = t.ends + (s.loose_c ? t.loose : 0) * elements;
   const std::int64_t rounds = (plan.whole + s.units - 1) / s.units;
