@@ -17,10 +17,15 @@ namespace tiny_file {
 
 constexpr std::int64_t kNarrow = 8;  // m and n up to which tiles of mma.sync are mostly empty
 
-/// The largest m and n, by type, and k.
-std::int64_t most_size(DType type) {
-  if (size_of(type) <= 2) return 64;
-  return is_complex(type) ? 48 : 32;
+bool fills(const GemmArgs& args, const DeviceInfo& device) {
+  return args.batch >= device.compute_units / 2;
+}
+
+/// The largest m and n, and k. `fitted` is faster for batches of complex<float> from 40 on.
+std::int64_t most_size(const GemmArgs& args, const DeviceInfo& device) {
+  if (size_of(args.in) <= 2) return 64;
+  if (args.in == DType::cf32 && fills(args, device)) return 36;
+  return is_complex(args.in) ? 48 : 32;
 }
 constexpr std::int64_t kMostDepth = 64;
 
@@ -34,7 +39,7 @@ bool is_in_vectors(const GemmArgs& args) {
 bool takes_larger(const GemmArgs& args, const DeviceInfo& device) {
   constexpr std::int64_t kLargest = 128;
   if (size_of(args.in) > 2 || std::max({args.m, args.n, args.k}) > kLargest) return false;
-  if (is_in_vectors(args) || args.batch < device.compute_units / 2) return false;
+  if (is_in_vectors(args) || !fills(args, device)) return false;
   const tiny::Plan plan = tiny::plan_of_narrow(args);
   const auto comes = [](const tiny::Image& x) { return x.packed || x.unit >= 4; };
   return comes(plan.a) && comes(plan.b) &&
@@ -45,7 +50,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   constexpr std::int64_t kEngine = 40;
   if (device.capability < 80) return "needs compute capability 8.0";
   const std::int64_t size = std::max(args.m, args.n);
-  if ((size > most_size(args.in) || args.k > kMostDepth) && !takes_larger(args, device))
+  if ((size > most_size(args, device) || args.k > kMostDepth) && !takes_larger(args, device))
     return "for tiny matrices";
   if (size_of(args.in) == 2 && size > kEngine && args.batch > 1 && runs_hopper(device) &&
       is_in_vectors(args) && !args.A.pointers && !args.B.pointers)
