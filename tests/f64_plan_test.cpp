@@ -48,7 +48,8 @@ struct Doubles {
   std::string by_tma() const {
     const tma64::Plan plan = choose(for_tma());
     const tma64::TileInfo& t = for_tma().tiles[std::size_t(plan.tile)];
-    return std::to_string(t.x) + "x" + std::to_string(t.y) + (plan.ranges > 0 ? "_cut" : "");
+    return std::to_string(t.x) + "x" + std::to_string(t.y) + (t.blocks > 1 ? "_two" : "") +
+           (plan.ranges > 0 ? "_cut" : "");
   }
   std::string by_mma() const {
     const mma64::Plan plan = choose(for_mma());
@@ -62,17 +63,15 @@ struct Doubles {
 TEST(F64Plan, TilesOfTheCopyEngine) {
   EXPECT_EQ((Doubles{512, 512, 512}.by_tma()), "64x32");
   EXPECT_EQ((Doubles{768, 768, 768}.by_tma()), "64x64_cut");
-  EXPECT_EQ((Doubles{1024, 1024, 1024}.by_tma()), "128x64");
-  EXPECT_EQ((Doubles{1500, 1500, 1500}.by_tma()), "128x64_cut");
+  EXPECT_EQ((Doubles{1024, 1024, 1024}.by_tma()), "64x64_two");
+  EXPECT_EQ((Doubles{1500, 1500, 1500}.by_tma()), "64x64_two_cut");
   EXPECT_EQ((Doubles{2048, 2048, 2048}.by_tma()), "128x128");
   EXPECT_EQ((Doubles{4096, 4096, 4096}.by_tma()), "128x128_cut");
   EXPECT_EQ((Doubles{8192, 8192, 8192}.by_tma()), "128x128_cut");
-  EXPECT_EQ((Doubles{1500, 1500, 24}.by_tma()), "128x64");
-  EXPECT_EQ((Doubles{3000, 1500, 24}.by_tma()), "128x64");
-  EXPECT_EQ((Doubles{1500, 1500, 200}.by_tma()), "64x64");
-  EXPECT_EQ((Doubles{3000, 3000, 200}.by_tma()), "128x64");
-  EXPECT_EQ((Doubles{200, 3000, 3000}.by_tma()), "64x64_cut");
-  EXPECT_EQ((Doubles{24, 3000, 3000}.by_tma()), "64x64_cut");
+  EXPECT_EQ((Doubles{1500, 1500, 24}.by_tma()), "64x64_two");
+  EXPECT_EQ((Doubles{1500, 1500, 200}.by_tma()), "64x64_two");
+  EXPECT_EQ((Doubles{3000, 3000, 200}.by_tma()), "64x64_two");
+  EXPECT_EQ((Doubles{200, 3000, 3000}.by_tma()), "64x32");
   EXPECT_EQ((Doubles{1024, 1024, 1024, true}.by_tma()), "64x128");
   EXPECT_EQ((Doubles{2048, 2048, 2048, true}.by_tma()), "64x128_cut");
   EXPECT_EQ((Doubles{4096, 4096, 4096, true}.by_tma()), "64x128_cut");

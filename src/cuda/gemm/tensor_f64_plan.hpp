@@ -70,7 +70,7 @@ inline Plan plan_of(const Shape& s, int tile, int splits) {
   constexpr double kTile = 2550;         // a tile's beginning and end
   // That a multiprocessor writes; complex ones go one by one.
   const double result_bytes = s.products == 1 ? 11.3 : 7.8;
-  constexpr double kMemoryBytes = 1270;  // of A and B
+  constexpr double kMemoryBytes = 1900;  // of A and B
   constexpr double kSecondKernel = 2960;
   constexpr double kSums = 133;  // elements that the second kernel adds up
 

@@ -26,8 +26,9 @@ const ConfigList<tma64::Config>& configs() {
                              std::span<const tma64::TileInfo>(tma64::kComplexTiles)})
       for (const tma64::TileInfo& t : tiles)
         for (const bool cut : {false, true})
-          all.add({t.x, t.y, cut},
-                  std::to_string(t.x) + "x" + std::to_string(t.y) + (cut ? "_cut" : ""));
+          all.add({t.x, t.y, t.blocks, cut}, std::to_string(t.x) + "x" + std::to_string(t.y) +
+                                                 (t.blocks > 1 ? "_two" : "") +
+                                                 (cut ? "_cut" : ""));
     return all;
   }();
   return list;
@@ -77,7 +78,9 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
     return args.config < 0 ? "for fewer tiles" : "the configuration's tiles are not for this call";
   // Below these the smaller tiles of tensor_f64, and their shorter way to the first product, win.
   const double least = args.in == DType::f64 ? 200.0 * 200 * 200 : 640.0 * 640 * 640;
-  if (args.config < 0 && double(args.m) * double(args.n) * double(args.k) < least)
+  const bool fills = args.in == DType::f64 && args.batch >= device.compute_units / 2;
+  const double products = double(args.m) * double(args.n) * double(args.k);
+  if (args.config < 0 && products * double(fills ? args.batch : 1) < least)
     return "for larger products";
   if (args.config < 0 && args.in == DType::f64 &&
       tma64::is_left_to(std::min(tensor_f64_cycles(args, device), fitted_cycles(args, device)),

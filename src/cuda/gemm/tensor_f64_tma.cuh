@@ -35,19 +35,21 @@ namespace mblas::cuda::gemm::tma64 {
 
 using hopper::Barrier;
 
-/// kX×kY of C a block. A warp has kWarpX×kWarpY; where those are fewer than eight, so many groups
-/// of them take the steps along k in turn.
-template <class T, int kX_, int kY_, int kWarpX_, int kWarpY_, int kStages_>
+/// kX×kY of C a block, of which a multiprocessor has kBlocks, eight warps in all. A warp has
+/// kWarpX×kWarpY; where those are fewer than a block's warps, so many groups of them take the steps
+/// along k in turn.
+template <class T, int kX_, int kY_, int kWarpX_, int kWarpY_, int kStages_, int kBlocks_ = 1>
 struct Tile {
   using Element = T;
   static constexpr int kX = kX_, kY = kY_, kWarpX = kWarpX_, kWarpY = kWarpY_;
-  static constexpr int kStages = kStages_;
+  static constexpr int kStages = kStages_, kBlocks = kBlocks_;
   static constexpr int kDepth = 128 / int(sizeof(T));  // of a step
   static constexpr int kAcross = kY / kWarpY;
   static constexpr int kPlaces = kX / kWarpX * kAcross;
-  static constexpr int kWarps = 8, kGroups = kWarps / kPlaces;
+  static constexpr int kWarps = 8 / kBlocks, kGroups = kWarps / kPlaces;
   // The warp that copies has three idle ones beside it: registers move by groups of four warps.
   static constexpr int kThreads = 32 * (kWarps + 4);
+  static constexpr int kRegisters = kBlocks == 1 ? 240 : 232;  // of those that multiply
   static constexpr int kM = kWarpX / (sizeof(T) == 8 ? 16 : 8), kN = kWarpY / 8;
   static constexpr unsigned kBytesX = kX * 128, kStageBytes = (kX + kY) * 128;
   static constexpr unsigned kExchange =
@@ -57,7 +59,12 @@ struct Tile {
   static constexpr bool kByRows = sizeof(T) == 8 && kM * kN <= 8;
   using Rows = EightRows<16>;
   static constexpr unsigned kRowsBytes = kByRows ? unsigned(kWarps * Rows::kSize * 8) : 0;
-  static constexpr unsigned kShared = kStages * (kStageBytes + 16) + kExchange + kRowsBytes + 1024;
+  // Where one group has all steps, it is told by the producer which ones come: of as many pieces as
+  // there can be from the one whose results are written to the one that is asked for.
+  static constexpr bool kNotes = kGroups == 1;
+  static constexpr int kNoteCount = kStages + 2;
+  static constexpr unsigned kShared =
+      kStages * (kStageBytes + 16) + kExchange + kRowsBytes + (kNotes ? kNoteCount * 32 : 0) + 1024;
   static_assert(kGroups * kPlaces == kWarps && kM * kN / 2 % kGroups == 0 && kM % 2 == 0);
 };
 
@@ -78,10 +85,17 @@ __device__ inline bool find_piece(const Schedule& s, int at, Piece& piece) {
   return now.find_piece(int(blockIdx.x), late(int(gridDim.x)), at, piece);
 }
 
+/// What the producer says of a piece; `steps` 0: there are no more.
+struct alignas(32) Note {
+  int x, y, batch, part, steps;
+};
+
 /// Where a tile is: those of a group of eight along x are walked along y.
 template <class Tile>
 struct Place {
   int x, y, batch;  // of the first element
+
+  __device__ explicit Place(const Note& note) : x(note.x), y(note.y), batch(note.batch) {}
 
   template <class T>
   __device__ Place(const Problem<T>& p, int tile) {
@@ -371,7 +385,7 @@ __device__ void store_pair(T* c, int cols, T v, T w) {
 
 /// kSwapped: X is op(B).
 template <class Tile, bool kXAlongK, bool kYAlongK, bool kSwapped>
-__global__ void __launch_bounds__(Tile::kThreads, 1)
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     kernel(const __grid_constant__ Problem<typename Tile::Element> p) {
 #if __CUDA_ARCH_FEAT_SM90_ALL
   using T = typename Tile::Element;
@@ -385,6 +399,8 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   const unsigned exchange = panels + kStages * Tile::kStageBytes;
   const unsigned rows_out = exchange + Tile::kExchange;
   const unsigned barriers = rows_out + Tile::kRowsBytes;
+  [[maybe_unused]] Note* const notes =
+      reinterpret_cast<Note*>(shared + (barriers + kStages * 16 - shared_address(shared)));
   const auto full = [&](unsigned stage) { return Barrier{barriers + stage * 8}; };
   const auto empty = [&](unsigned stage) { return Barrier{barriers + (kStages + stage) * 8}; };
 
@@ -404,8 +420,14 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
     if (thread_now() != 32 * Tile::kWarps) return;
     constexpr int kDoubles = int(sizeof(T)) / 8;  // elements of the maps
     Piece piece;
+    [[maybe_unused]] int number = 0;  // of the piece
+    const auto note = [&](const Note& x) {
+      notes[number] = x;
+      number = number + 1 == Tile::kNoteCount ? 0 : number + 1;
+    };
     while (find_piece(p.schedule, at, piece)) {
       const Place<Tile> place(p, piece.tile);
+      if constexpr (Tile::kNotes) note({place.x, place.y, place.batch, piece.part, piece.steps});
       const int batch_x = p.batch_x ? place.batch : 0, batch_y = p.batch_y ? place.batch : 0;
       const Side<PanelX, kXAlongK, Tile::kX> side_x{p.panels_x, place.x};
       const Side<PanelY, kYAlongK, Tile::kY> side_y{p.panels_y, place.y};
@@ -428,10 +450,16 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
       else
         bring.template operator()<false>();
     }
+    if constexpr (Tile::kNotes) {
+      note({});
+      const unsigned stage = unsigned(at) % kStages;
+      empty(stage).wait((unsigned(at) / kStages + 1) % 2);
+      full(stage).arrive_expecting(0);
+    }
     return;
   }
 
-  hopper::take_registers<240>();
+  hopper::take_registers<Tile::kRegisters>();
   const int warp = thread_now() / 32, lane = thread_now() % 32;
   const int group = warp / Tile::kPlaces;
   const auto x_of_warp = [](int w) { return w % Tile::kPlaces / Tile::kAcross * Tile::kWarpX; };
@@ -442,12 +470,22 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
   F f;
 
   const bool releases = lane == 0;
-  Piece piece;
-  while (find_piece(p.schedule, at, piece)) {
+  [[maybe_unused]] int number = 0;
+  // The steps of the next piece; 0: there is none.
+  const auto steps_ahead = [&] {
+    if constexpr (Tile::kNotes) {
+      full(unsigned(at) % kStages).wait(unsigned(at) / kStages % 2);
+      return notes[number].steps;
+    } else {
+      Piece piece;
+      return find_piece(p.schedule, at, piece) ? piece.steps : 0;
+    }
+  };
+  while (const int steps = steps_ahead()) {
 #pragma unroll
     for (int e = 0; e < kM * kN * 4; ++e) f.sum[e / 4 / kN][e / 4 % kN][e % 4] = 0;
-    at += piece.steps;
-    int left = piece.steps - group;  // steps, of which every kGroups-th is this warp's
+    at += steps;
+    int left = steps - group;  // of which every kGroups-th is this warp's
     if (left > 0) {
       const unsigned step = unsigned(at - left);
       unsigned stage = step % kStages, parity = step / kStages % 2;
@@ -525,9 +563,20 @@ __global__ void __launch_bounds__(Tile::kThreads, 1)
               }
     }
 
-    Piece done;
-    find_piece(p.schedule, at - 1, done);
-    const Place<Tile> place(p, done.tile);
+    // Found anew, as sums need the registers before.
+    const Note done = [&]() -> Note {
+      if constexpr (Tile::kNotes) {
+        const Note here = notes[number];
+        number = number + 1 == Tile::kNoteCount ? 0 : number + 1;
+        return here;
+      } else {
+        Piece piece;
+        find_piece(p.schedule, at - 1, piece);
+        const Place<Tile> place(p, piece.tile);
+        return {place.x, place.y, place.batch, piece.part, piece.steps};
+      }
+    }();
+    const Place<Tile> place(done);
     const int thread = thread_now(), g = thread % 32 / 4, t = thread % 4;
     const int x0 = x_of_warp(thread / 32), y0 = y_of_warp(thread / 32);
     // use(number, row, column, v, w) for every pair from a fragment of X and two of Y.

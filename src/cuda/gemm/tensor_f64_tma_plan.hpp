@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -18,15 +19,19 @@ struct TileInfo {
   double rate;      ///< share of the tensor cores' multiply-adds
   double ends;      ///< cycles of a tile's beginning and end, in which C is written
   double loose;     ///< more for an element, where rows of C start anywhere
+  int blocks = 1;   ///< of a multiprocessor
 };
 
 /// By number; figures of an H200.
+// clang-format off
 inline constexpr TileInfo kTiles[] = {
-    {128, 128, 16, 6, 0.97, 8900, 0.85},
-    {128, 64, 16, 8, 0.955, 4050, 0.28},
-    {64, 64, 16, 8, 0.93, 3480, 0.39},
-    {64, 32, 16, 12, 0.92, 3080, 0.67},
+    {128, 128, 16, 6, 0.97, 4520, 0.85},
+    {128, 64, 16, 8, 0.86, 3420, 0.2},
+    {64, 64, 16, 8, 0.935, 3470, 0.23},
+    {64, 32, 16, 12, 0.935, 3500, 0.14},
+    {64, 64, 16, 6, 0.96, 3920, 0.6, 2},
 };
+// clang-format on
 inline constexpr TileInfo kComplexTiles[] = {{64, 128, 8, 8, 0.96, 8900, 0.77}};
 
 struct Shape {
@@ -38,9 +43,10 @@ struct Shape {
   bool along_x = true, along_y = true;  ///< a side's box is one, else they are 128 bytes wide
 };
 
-/// A configuration: a tile by its size, and whether tiles are cut.
+/// A configuration: a tile by its size and how many of them a multiprocessor has at a time, and
+/// whether tiles are cut.
 struct Config {
-  int x, y;
+  int x, y, blocks;
   bool cut;
 };
 
@@ -55,15 +61,17 @@ struct Plan {
 /// In cycles of 1.98 GHz, as all of these constants.
 inline Plan plan_of(const Shape& s, int tile, bool cut) {
   constexpr double kMultiplyAdds = 128;  // of a multiprocessor
-  constexpr double kStart = 7300;        // of a launch, until the first block begins
+  constexpr double kStart = 9350;        // of a launch, until the first block begins
   // From asking for a box until it is there: while all blocks ask, and how much longer where what
   // is read is more than a cache holds, and no other block reads the same.
-  constexpr double kBoxes = 4000, kMemory = 3500, kCacheBytes = 50e6;
-  constexpr double kBox = 90;  // from one that is asked for to the next
-  constexpr double kSecondKernel = 8100;
-  constexpr double kPartBytes = 850;  // that all blocks write
-  constexpr double kSums = 34;        // elements that the second kernel adds up
-  constexpr int kLeastSteps = 4;      // of a range
+  constexpr double kBoxes = 1940, kMemory = 2600, kCacheBytes = 50e6;
+  constexpr double kBox = 86;      // from one that is asked for to the next
+  constexpr double kAlone = 1.25;  // of one block's multiply-adds, where there could be two
+  constexpr double kSecondKernel = 7180;
+  constexpr double kBytes = 3370;      // of A, B and C a cycle
+  constexpr double kPartBytes = 1310;  // that all blocks write
+  constexpr double kSums = 41;         // elements that the second kernel adds up
+  constexpr int kLeastSteps = 4;       // of a range
   constexpr double kMostPartBytes = 256 << 20;
   constexpr double kMost = 1 << 30;  // tiles; steps of a block, and those that are cut
 
@@ -74,10 +82,11 @@ inline Plan plan_of(const Shape& s, int tile, bool cut) {
   const double tiles = double(tiles_x) * double(tiles_y) * double(s.batch);
   if (tiles > kMost || (tiles / s.units + 1) * double(plan.steps) > kMost) return plan;
   plan.tiles = tiles_x * tiles_y * s.batch;
-  plan.whole = cut ? plan.tiles / s.units * s.units : plan.tiles;
+  const int units = s.units * t.blocks;
+  plan.whole = cut ? plan.tiles / units * units : plan.tiles;
   const std::int64_t left = plan.tiles - plan.whole;
   if (cut) {
-    plan.ranges = std::min<std::int64_t>(s.units, left * plan.steps / kLeastSteps);
+    plan.ranges = std::min<std::int64_t>(units, left * plan.steps / kLeastSteps);
     if (plan.ranges <= left || double(left * plan.steps) > kMost) return Plan{};
     plan.part_bytes = 2.0 * double(plan.ranges) * t.x * t.y * s.element_bytes;
     if (plan.part_bytes > kMostPartBytes) return Plan{};
@@ -91,16 +100,27 @@ inline Plan plan_of(const Shape& s, int tile, bool cut) {
                      kMemory * lines / read * std::min(bytes / kCacheBytes, 1.0);
   const int wide = 128 / s.element_bytes;
   const double boxes = (s.along_x ? 1 : t.x / wide) + (s.along_y ? 1 : t.y / wide);
-  const double step = std::max({double(t.x) * t.y * t.depth * s.products / kMultiplyAdds / t.rate,
-                                way / t.stages, kBox * boxes});
+  const double multiply = double(t.x) * t.y * t.depth * s.products / kMultiplyAdds / t.rate;
+  // While so many blocks of a multiprocessor are in work.
+  const auto step = [&](std::int64_t at_once) {
+    const double share = at_once < t.blocks ? kAlone : double(at_once);
+    return std::max({share * multiply, way / t.stages, kBox * boxes});
+  };
 
   const double elements = double(t.x) * t.y, ends = t.ends + (s.loose_c ? t.loose : 0) * elements;
-  const std::int64_t rounds = (plan.whole + s.units - 1) / s.units;
-  plan.cycles = kStart + double(rounds) * (double(plan.steps) * step + ends);
+  const std::int64_t each = (plan.whole + s.units - 1) / s.units, rest = each % t.blocks;
+  plan.cycles = double(each / t.blocks) * (double(plan.steps) * step(t.blocks) + ends);
+  if (rest > 0) plan.cycles += double(plan.steps) * step(rest) + ends;
   if (cut)
-    plan.cycles += double((left * plan.steps + plan.ranges - 1) / plan.ranges) * step + ends +
-                   kSecondKernel + double(plan.ranges) * elements * s.element_bytes / kPartBytes +
+    plan.cycles += double((left * plan.steps + plan.ranges - 1) / plan.ranges) *
+                       step((plan.ranges + s.units - 1) / s.units) +
+                   ends + kSecondKernel +
+                   double(plan.ranges) * elements * s.element_bytes / kPartBytes +
                    double(left) * elements / kSums;
+  // What is read and written hinders the multiplying where it takes as long, and is hidden by it
+  // where that takes much longer.
+  const double all = bytes + double(s.x) * double(s.y) * double(s.batch) * s.element_bytes;
+  plan.cycles = kStart + std::hypot(plan.cycles, all / kBytes);
   plan.tile = tile;
   return plan;
 }
@@ -111,7 +131,9 @@ inline Plan choose(const Shape& s, const Config* only = nullptr) {
   for (int tile = 0; tile < int(s.tiles.size()); ++tile)
     for (const bool cut : {false, true}) {
       const TileInfo& t = s.tiles[std::size_t(tile)];
-      if (only && (only->x != t.x || only->y != t.y || only->cut != cut)) continue;
+      if (only &&
+          (only->x != t.x || only->y != t.y || only->blocks != t.blocks || only->cut != cut))
+        continue;
       const Plan plan = plan_of(s, tile, cut);
       if (plan.tile >= 0 && plan.cycles < best.cycles) best = plan;
     }

@@ -31,9 +31,12 @@ void run_tile(int tile, const Problem<double>& p, bool x_along_k, bool y_along_k
     case 2:
       return run<Tile<double, 64, 64, 32, 32, kTiles[2].stages>>(p, x_along_k, y_along_k, swapped,
                                                                  queue);
-    default:
+    case 3:
       return run<Tile<double, 64, 32, 32, 32, kTiles[3].stages>>(p, x_along_k, y_along_k, swapped,
                                                                  queue);
+    default:
+      return run<Tile<double, 64, 64, 32, 32, kTiles[4].stages, kTiles[4].blocks>>(
+          p, x_along_k, y_along_k, swapped, queue);
   }
 }
 

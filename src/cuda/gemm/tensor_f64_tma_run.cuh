@@ -15,7 +15,7 @@ void run_tile(int tile, const Problem<Complex<double>>& p, bool x_along_k, bool 
 template <class Tile, bool kXAlongK, bool kYAlongK, bool kSwapped, class T>
 void launch_tiles(const Problem<T>& p, const CudaQueue& queue) {
   const Schedule& s = p.schedule;
-  const int units = std::max(queue.device().compute_units, 1);
+  const int units = std::max(queue.device().compute_units, 1) * Tile::kBlocks;
   const int blocks = std::min(std::max(s.whole, s.ranges), units);
   launch_early(After::Anything, queue, kernel<Tile, kXAlongK, kYAlongK, kSwapped>, unsigned(blocks),
                Tile::kThreads, Tile::kShared, p);
