@@ -78,12 +78,14 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
     return args.config < 0 ? "for fewer tiles" : "the configuration's tiles are not for this call";
   // Below these the smaller tiles of tensor_f64, and their shorter way to the first product, win.
   const double least = args.in == DType::f64 ? 200.0 * 200 * 200 : 640.0 * 640 * 640;
+  constexpr double kFittedInBatches = 0.92;  // of what fitted estimates for them
   const bool fills = args.in == DType::f64 && args.batch >= device.compute_units / 2;
   const double products = double(args.m) * double(args.n) * double(args.k);
   if (args.config < 0 && products * double(fills ? args.batch : 1) < least)
     return "for larger products";
   if (args.config < 0 && args.in == DType::f64 &&
-      tma64::is_left_to(std::min(tensor_f64_cycles(args, device), fitted_cycles(args, device)),
+      tma64::is_left_to(std::min(tensor_f64_cycles(args, device),
+                                 (fills ? kFittedInBatches : 1) * fitted_cycles(args, device)),
                         plan))
     return "estimated to be slower than tensor_f64 or fitted";
   return declines_emulation(args, device);
