@@ -150,6 +150,8 @@ struct ThinKernels {
   int least = 1;  ///< vectors from which on it is faster than what comes after it
   /// Most for `dot`, few rows of C and few columns, where registers and not caches say so: else 0.
   int most_along[2] = {0, 0};
+  /// Bytes of a matrix up to which, times one vector, it is fetched into the first level.
+  std::int64_t near = 0;
 };
 
 /// A block of C = alpha op(A) + beta op(B): m×n of C. A or B null: its term is absent. Transposed
