@@ -62,8 +62,9 @@ enum class SliceCopies { InTurn, Kept, There };
 /// Products of one of the types f32 … cf64 as one thread computes them. Strides in elements.
 struct GemmPanels {
   DType type;
-  int mr, nr;  ///< rows and columns of C that the largest microkernel keeps in registers
-  int size;    ///< bytes of an element
+  int mr, nr;           ///< rows and columns of C that the largest microkernel keeps in registers
+  int size;             ///< bytes of an element
+  bool constant_steps;  ///< steps of k through packed panels take fewer instructions than others
   /// A tile whose B has contiguous rows in panels of nr columns, panel j * b_panel elements after
   /// the first for columns from j. All panels pass by a slice of A. Unless `copies` is null, it is
   /// copied there first, column by column, in room for mr rows of k elements and kSlicePad bytes;
@@ -77,7 +78,8 @@ struct GemmPanels {
   /// m rows, `depth` deep: to rows of packed_row elements where a_col is 1, else to slices.
   void (*pack_a)(void* to, const void* from, std::int64_t a_row, std::int64_t a_col, std::int64_t m,
                  std::int64_t depth, std::int64_t packed_row);
-  /// Panels [depth][nr] of `cols` columns, filled up with zeros.
+  /// Panels [depth][nr] of `cols` columns, filled up with zeros; the last one, where steps are
+  /// constant and half a panel holds it, [depth][nr / 2].
   void (*pack_b)(void* to, const void* from, std::int64_t b_row, std::int64_t b_col,
                  std::int64_t depth, std::int64_t cols);
   /// `count` tiles one after the other, without workspace; B must have contiguous rows or fit
@@ -148,6 +150,8 @@ struct ThinKernels {
   int least = 1;  ///< vectors from which on it is faster than what comes after it
   /// Most for `dot`, few rows of C and few columns, where registers and not caches say so: else 0.
   int most_along[2] = {0, 0};
+  /// Bytes of a matrix up to which, times one vector, it is fetched into the first level.
+  std::int64_t near = 0;
 };
 
 /// A block of C = alpha op(A) + beta op(B): m×n of C. A or B null: its term is absent. Transposed

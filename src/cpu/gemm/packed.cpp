@@ -12,7 +12,8 @@
 // Operands that are used few times, or lie well, are read where they lie: a B that fits five
 // eighths of the second-level cache, its rows at lines of it, for products of up to some 500 rows
 // (float 128³, 192³, 256³ and 512³ on an Emerald Rapids Xeon 17, 15, 5 and 4 percent faster, where
-// its rows are not so 100³ 19 percent, 255³ nothing). k is cut where kc says, which depends on the
+// its rows are not so 100³ 19 percent, 255³ nothing). By AVX2, whose loops are shorter on packed
+// panels, such a B is packed a panel at a time. k is cut where kc says, which depends on the
 // machine's caches and the sizes of the call, so the bits of the result do not depend on the number
 // of threads, nor on what is packed.
 //
@@ -46,7 +47,8 @@ constexpr std::int64_t kMostRows = 4096;        // of A that a thread packs at a
 constexpr std::int64_t kLargeSecond = 1 << 20;  // bytes of a second-level cache that feeds panels
 constexpr std::int64_t kMostDepth = 512;        // of a block of B
 constexpr std::int64_t kRoom = 40 << 20, kThreadRoom = 4 << 20;  // of workspace, to keep copies in
-constexpr std::int64_t kShallow = 64;  // k up to which all of B may stay in the caches
+constexpr std::int64_t kSlicesByPanel = 6;  // of A, for which a panel of B is packed by itself
+constexpr std::int64_t kShallow = 64;       // k up to which all of B may stay in the caches
 
 /// The largest size of at most `most` that cuts `whole` into equal parts, in multiples of `unit`.
 std::int64_t part_of(std::int64_t whole, std::int64_t most, std::int64_t unit) {
@@ -113,7 +115,8 @@ bool collide(std::int64_t pitch, int rows) {
 
 /// Slices of A from which on it pays to pack B. Of rows that do not begin at lines of the cache
 /// every load takes two.
-std::int64_t slices_worth_packing(const GemmArgs& args, const Plan& p, int size) {
+std::int64_t slices_worth_packing(const GemmArgs& args, const GemmPanels& panels, const Plan& p) {
+  const int size = panels.size;
   if (args.k == 0) return std::numeric_limits<std::int64_t>::max();
   if (is_transposed(args.transB) || args.k * args.n * size > cache_sizes().second / 8 * 5) return 0;
   const std::int64_t pitch = args.B.ld * size;
@@ -122,6 +125,21 @@ std::int64_t slices_worth_packing(const GemmArgs& args, const Plan& p, int size)
   const auto bits = reinterpret_cast<std::uintptr_t>(args.B.at(0, size)) | std::uintptr_t(pitch);
   if (bits % kAlignment == 0) return p.threads == 1 || p.whole_problems ? 40 : 32;
   return far ? 3 : 16;
+}
+
+/// Does it pay to pack one panel of B at a time, all rows of A passing by from the second-level
+/// cache? The panel stays in the first level, and B's rows, whose lines may fall into few of its
+/// sets, are read once. Steps of k must be the faster through packed panels (128³ on a Zen 4 by
+/// AVX2: while the core is quiet float is even and double 1.08 times as fast, while it is shared
+/// 1.17 and 1.2). k is cut likewise if it does not pay, as that depends on the number of threads.
+bool packs_panel_by_panel(const GemmArgs& args, const GemmPanels& panels, const Plan& p) {
+  if (!panels.constant_steps || !p.by_rows || args.k <= kShallow) return false;
+  const CacheSizes& cache = cache_sizes();
+  const bool alone = p.threads == 1 || p.whole_problems;
+  return divide_up(args.m, panels.mr) >= kSlicesByPanel &&
+         args.k <= std::min(cache.first * 2 / 3 / (panels.nr * panels.size), kMostDepth) &&
+         args.m * args.k * panels.size <= cache.second / 2 &&
+         args.k * args.n * panels.size <= (alone ? cache.second / 8 * 5 : cache.second / 4);
 }
 
 /// Panels of B from which on it pays to copy each slice of an A of so many bytes. If that is
@@ -151,7 +169,12 @@ Plan plan(const GemmArgs& args, const GemmPanels& panels, int num_threads) {
   // A single shallow panel of B stays in the first level for all rows of A.
   p.by_rows =
       args.k <= kShallow ? args.n > panels.nr : huge_pages() && cache.second >= kLargeSecond;
-  p.b_slices = slices_worth_packing(args, p, size);
+  p.b_slices = slices_worth_packing(args, panels, p);
+  const bool by_panel = packs_panel_by_panel(args, panels, p);
+  if (by_panel) {
+    p.by_rows = false;
+    p.b_slices = std::min(p.b_slices, kSlicesByPanel);
+  }
   const Grid grid = p.whole_problems ? Grid{1, 1, false} : grid_of(args, panels, p, p.threads);
   const std::int64_t own_rows = divide_up(args.m, grid.rows);
   const std::int64_t own_cols = divide_up(args.n, grid.cols);
@@ -165,13 +188,14 @@ Plan plan(const GemmArgs& args, const GemmPanels& panels, int num_threads) {
   const bool trans_a = is_transposed(args.transA);
   // Where all of B fits the second level, a block of it is as deep as k, and C is written once.
   const bool whole_k =
-      p.by_rows && !trans_a && k <= kMostDepth && k * args.n * size <= cache.second;
+      by_panel || (p.by_rows && !trans_a && k <= kMostDepth && k * args.n * size <= cache.second);
   p.kc = whole_k ? k : std::min(part_of(k, most_k, 8), k);
 
   // A block of B has half of the second-level cache, or the rows of A that pass by have it.
   const std::int64_t most_n =
       (p.by_rows ? cache.second / 2 : std::int64_t{4} << 20) / (p.kc * size);
   p.nc = part_of(own_cols, std::max<std::int64_t>(most_n / panels.nr, 1) * panels.nr, panels.nr);
+  if (by_panel) p.nc = panels.nr;
   p.rows = part_of(own_rows, kMostRows, panels.mr);
   const std::int64_t most_m = cache.second / 2 / (p.kc * size);
   p.mc = p.by_rows ? p.rows
@@ -184,7 +208,7 @@ Plan plan(const GemmArgs& args, const GemmPanels& panels, int num_threads) {
   p.pack_b = slices >= p.b_slices;
   // Copying a slice of A takes as long as several panels take to read it where it lies.
   if (!p.by_rows)
-    p.pack_a = across >= (a_far ? 3 : 12);
+    p.pack_a = across >= (a_far ? 3 : 12) && (!by_panel || a_far || trans_a);
   else if (!trans_a && collide(args.A.ld * size, panels.mr))
     p.pack_a = across >= 4;
   else

@@ -56,6 +56,9 @@ struct Element {
   static constexpr int kTall = kSteps > 1 && !kComplex ? 2 * kMR : kMR;
 };
 
+template <class T>
+constexpr bool kTaller = T::kTall > T::kMR;
+
 constexpr std::int64_t kLine = 64;
 constexpr std::int64_t kWay = 4096;  // bytes after which lines fall into the same set
 constexpr std::int64_t kWays = 8;    // lines of a set, or more
@@ -186,8 +189,9 @@ void micro(Micro<T>& s, const std::byte* a, const std::byte* b, std::byte* c, st
   const std::int64_t k = s.k, b_row = s.b_row, c_row = s.c_row;
   const std::int64_t a_step = s.a_step, b_step = s.b_step, c_step = s.c_step;
   constexpr bool kSpread = NV == 2 && !Tail;  // few others are in a block
-  constexpr std::int64_t kPackedCol = (Rows ? 1 : H) * T::kSize, kPackedRow = T::kNR * T::kSize;
-  const bool packed = kSpread && kSteps > 1 && col == kPackedCol && b_row == kPackedRow;
+  constexpr bool kConstant = kSteps > 1 && (kSpread || (kTaller<T> && NV == 1 && !Tail));
+  constexpr std::int64_t kPackedCol = (Rows ? 1 : H) * T::kSize, kPackedRow = NV * kVectorBytes;
+  const bool packed = kConstant && col == kPackedCol && b_row == kPackedRow;
   // Of small operands nothing needs fetching, and a loop of a few steps ends in a branch that is
   // foreseen wrongly (float 33×48×33 took 1.3 times as long).
   const bool fetches_b = kSpread && !packed && (kSteps == 1 || s.chunk > 0 || s.prefetch);
@@ -334,8 +338,6 @@ constexpr MicroTable<T> micro_table(std::integer_sequence<int, H...>) {
 template <class T>
 constexpr MicroTable<T> kMicro = micro_table<T>(std::make_integer_sequence<int, T::kMR>());
 
-template <class T>
-constexpr bool kTaller = T::kTall > T::kMR;
 template <class T>
 struct TallTable {
   MicroKernel<T> of[2][2][T::kTall];  // [rows of A contiguous][masked][height - 1]
@@ -490,6 +492,12 @@ MBLAS_INLINE Panel panel_of(std::int64_t cols) {
   return {kOneMasked, int(cols) * T::kParts};
 }
 
+/// Columns of a packed panel that holds `width`.
+template <class T>
+MBLAS_INLINE std::int64_t packed_width(std::int64_t width) {
+  return kTaller<T> && width <= T::kV ? T::kV : T::kNR;
+}
+
 /// Sets up what of C is fetched when. A short k leaves no time to fetch what is written next, so
 /// that is what a later microkernel writes: the next one along a row, where the processor's own
 /// fetches help.
@@ -498,7 +506,9 @@ MBLAS_INLINE void fetch_c(Micro<T>& s, const GemmTile& t, bool by_rows) {
   s.prefetch = t.m * t.n * T::kSize > kPrefetchFrom;
   s.ahead = !s.prefetch || t.k > kShort ? 0 : by_rows ? T::kNR * T::kSize : 3 * T::kMR * s.c_row;
   s.chunk = t.k / (T::kMR + 1) / kSteps * kSteps;
-  if (s.chunk < kLeastChunk) s.chunk = 0;
+  // With constant steps what comes between chunks takes as many instructions as a chunk of four
+  // (4096×4096×32 on a Zen 4 whose core is shared: float and double 1.35 times as fast without).
+  if (s.chunk < kLeastChunk || (kSteps > 1 && t.k <= kShort)) s.chunk = 0;
 }
 
 /// Slices of a panel one vector wide: of fewer rows where these fall into the same set of the
@@ -518,6 +528,8 @@ MBLAS_INLINE void multiply_rows(Micro<T>& s, const GemmTile& t, const std::byte*
   const Slices slices = slices_of<T>(t.m);
   const std::int64_t whole = t.n / T::kNR, left = t.n % T::kNR;
   const Panel last = panel_of<T>(left);
+  const std::int64_t b_row = s.b_row,
+                     last_row = b_panel == 1 ? b_row : packed_width<T>(left) * T::kSize;
   s.tail = last.tail;
   s.a_step = 0;
   s.b_step = T::kNR * b_panel * T::kSize;
@@ -527,8 +539,11 @@ MBLAS_INLINE void multiply_rows(Micro<T>& s, const GemmTile& t, const std::byte*
     const std::byte* const a = prepare(u, i, h);
     std::byte* const c = C + i * s.c_row;
     if (whole > 0) kMicro<T>.of[rows][kTwo][h - 1](s, a, B, c, whole);
-    if (left > 0)
+    if (left > 0) {
+      if (kTaller<T>) s.b_row = last_row;
       kMicro<T>.of[rows][last.width][h - 1](s, a, B + whole * s.b_step, c + whole * s.c_step, 1);
+      if (kTaller<T>) s.b_row = b_row;
+    }
     i += h;
   }
 }
@@ -546,6 +561,7 @@ MBLAS_INLINE void multiply_panels(Micro<T>& s, const GemmTile& t, const std::byt
     s.tail = panel.tail;
     const MicroKernel<T>* kernels = kMicro<T>.of[rows][panel.width];
     if constexpr (kTaller<T>) {
+      if (b_panel != 1) s.b_row = packed_width<T>(t.n - j) * T::kSize;
       if (panel.width == kOneMasked && !sliced) {
         slices = tall_slices_of<T>(s, t.m, rows);
         kernels = kTallMicro<T>.of[rows][panel.tail < T::kV];
@@ -692,6 +708,7 @@ template <class T>
 void block_panels(const GemmTile& t, std::int64_t b_panel, bool sliced) {
   Micro<T> s = micro_of<T>(t);
   fetch_c(s, t, false);
+  if (kSteps > 1 && !s.prefetch) s.chunk = 0;  // nothing is fetched
   const bool rows = !sliced && t.a_col == 1;
   const std::int64_t row_bytes = t.k * T::kSize;
   if (s.ahead > 0 && rows && row_bytes >= kLine && t.m * row_bytes > kFetchRowsFrom)
@@ -708,12 +725,11 @@ void block_panels(const GemmTile& t, std::int64_t b_panel, bool sliced) {
                      static_cast<std::byte*>(t.C), b_panel, sliced);
 }
 
-/// dst (depth×kNR) = transpose of src (width×depth).
+/// dst (depth rows, `pitch` bytes apart) = transpose of src (width×depth).
 template <class T>
 MBLAS_INLINE void transpose_panel(const std::byte* src, std::int64_t src_pitch, std::byte* dst,
-                                  std::int64_t width, std::int64_t depth) {
+                                  std::int64_t pitch, std::int64_t width, std::int64_t depth) {
   constexpr int size = T::kSize, step = kBlock<size>, rows = kSquare<size>;
-  constexpr std::int64_t pitch = T::kNR * size;
   std::int64_t i = 0;
   // By 16 bytes of each row, which takes half as many shuffles as whole vectors do, if the first-
   // level cache keeps the lines of those rows.
@@ -733,7 +749,7 @@ MBLAS_INLINE void transpose_panel(const std::byte* src, std::int64_t src_pitch, 
 }
 
 /// Packs `cols` columns of B, depth rows, into panels of kNR columns: [panel][depth][kNR], filled
-/// with zeros.
+/// with zeros; kV in place of kNR for the columns that are left where these are as few.
 template <class T>
 void pack_b(void* to, const void* from, std::int64_t b_row, std::int64_t b_col, std::int64_t depth,
             std::int64_t cols) {
@@ -748,10 +764,11 @@ void pack_b(void* to, const void* from, std::int64_t b_row, std::int64_t b_col, 
     for (std::int64_t j = 0; j < cols; j += nr) {
       const std::int64_t width = smaller(nr, cols - j);
       const std::byte* x = src + (p0 * b_row + j * b_col) * size;
-      std::byte* y = dst + (j * depth + p0 * nr) * size;
-      if (width < nr) __builtin_memset(y, 0, std::size_t(rows * nr * size));
+      const std::int64_t row = packed_width<T>(width);
+      std::byte* y = dst + (j * depth + p0 * row) * size;
+      if (width < row) __builtin_memset(y, 0, std::size_t(rows * row * size));
       if (b_col == 1) {
-        for (std::int64_t p = 0; p < rows; ++p, x += b_row * size, y += nr * size) {
+        for (std::int64_t p = 0; p < rows; ++p, x += b_row * size, y += row * size) {
           if (width == nr) {
             using V = Vector<std::uint64_t>;
             store(y, load<V>(x));
@@ -761,7 +778,7 @@ void pack_b(void* to, const void* from, std::int64_t b_row, std::int64_t b_col, 
           }
         }
       } else {
-        transpose_panel<T>(x, b_col * size, y, width, rows);
+        transpose_panel<T>(x, b_col * size, y, row * size, width, rows);
       }
     }
   }
@@ -1022,7 +1039,7 @@ constexpr auto one_of() {
 
 template <class T>
 constexpr GemmPanels row() {
-  return {T::kTag,         T::kMR,    T::kNR,    T::kSize, block_rows<T>,
+  return {T::kTag,         T::kMR,    T::kNR,    T::kSize, (kSteps > 1), block_rows<T>,
           block_panels<T>, pack_a<T>, pack_b<T>, small<T>, one_of<T>()};
 }
 

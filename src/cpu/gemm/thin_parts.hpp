@@ -24,7 +24,9 @@ constexpr int kWith = int(smaller(kVectorRegisters / 4, (kVectorRegisters - 1) /
 /// it.
 template <bool Far>
 struct Ahead {
-  static constexpr std::int64_t kBytes = (Far ? 16 : 8) * kLine;
+  // From memory 32 lines are better than 16 by AVX2 on a Zen 4: float 8×4096×4096 NT 1.16 times as
+  // fast, double 1.24, 4096×1×4096 1.04.
+  static constexpr std::int64_t kBytes = (!Far ? 8 : kVectorRegisters == 16 ? 32 : 16) * kLine;
   std::int64_t turn, after;  // bytes before the end of a row; from it to the begin of what is next
 
   MBLAS_INLINE std::int64_t operator()(std::int64_t at) const { return at < turn ? 0 : after; }
