@@ -23,6 +23,15 @@ class Gpu : public ::testing::TestWithParam<std::string> {
     if (const std::string& reason = backend.unavailable(); !reason.empty()) GTEST_SKIP() << reason;
     queue = backend.make_queue({});
   }
+  /// By the kernels of `spec`, against the oracle.
+  void expect_correct(cases::Problem& problem, const std::string& spec) {
+    cases::Run run(problem, queue.get());
+    Context context(GetParam());
+    context.set_kernel(spec);
+    run(context);
+    const cases::Outcome outcome = run.verify();
+    EXPECT_TRUE(outcome.ok) << cases::command(problem.description()) << outcome.message;
+  }
   std::unique_ptr<Queue> queue;
 };
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Gpu);
@@ -308,12 +317,7 @@ TEST_P(Gpu, TinyMatricesWhoseRowsStartAnywhere) {
                                                               .batch = s.batch,
                                                               .offset = which % 7,
                                                               .seed = std::uint64_t(which)});
-          cases::Run run(*problem, queue.get());
-          Context context(GetParam());
-          context.set_kernel("gemm=tiny");
-          run(context);
-          const cases::Outcome outcome = run.verify();
-          EXPECT_TRUE(outcome.ok) << cases::command(problem->description()) << outcome.message;
+          expect_correct(*problem, "gemm=tiny");
         }
 }
 
@@ -333,12 +337,7 @@ TEST_P(Gpu, TallProductsByPlanes) {
                                                             .k = k,
                                                             .beta = {0.5, 0},
                                                             .data = data});
-        cases::Run run(*problem, queue.get());
-        Context context(GetParam());
-        context.set_kernel("gemm=tall:planes");
-        run(context);
-        const cases::Outcome outcome = run.verify();
-        EXPECT_TRUE(outcome.ok) << cases::command(problem->description()) << outcome.message;
+        expect_correct(*problem, "gemm=tall:planes");
       }
 
   constexpr int m = 8192, n = 64, k = 64, piece = 16;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/config_list.hpp"
+#include "cuda/gemm/fills.hpp"
 #include "cuda/gemm/fitted.hpp"
 #include "cuda/gemm/hopper/panels.cuh"
 #include "cuda/gemm/hopper/tensor_map.hpp"
@@ -79,7 +80,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   // Below these the smaller tiles of tensor_f64, and their shorter way to the first product, win.
   const double least = args.in == DType::f64 ? 200.0 * 200 * 200 : 640.0 * 640 * 640;
   constexpr double kFittedInBatches = 0.92;  // of what fitted estimates for them
-  const bool fills = args.in == DType::f64 && args.batch >= device.compute_units / 2;
+  const bool fills = args.in == DType::f64 && fills_device(args, device);
   const double products = double(args.m) * double(args.n) * double(args.k);
   if (args.config < 0 && products * double(fills ? args.batch : 1) < least)
     return "for larger products";

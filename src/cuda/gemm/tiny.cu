@@ -9,6 +9,7 @@
 // What did not help on an H200: persistent blocks that load the next group before they write,
 // places of copies found by steps from the last one instead of by division, blocks of 256 threads
 // for several products.
+#include "cuda/gemm/fills.hpp"
 #include "cuda/gemm/tiny.cuh"
 #include "cuda/kernels.hpp"
 
@@ -17,14 +18,10 @@ namespace tiny_file {
 
 constexpr std::int64_t kNarrow = 8;  // m and n up to which tiles of mma.sync are mostly empty
 
-bool fills(const GemmArgs& args, const DeviceInfo& device) {
-  return args.batch >= device.compute_units / 2;
-}
-
 /// The largest m and n, and k. `fitted` is faster for batches of complex<float> from 40 on.
 std::int64_t most_size(const GemmArgs& args, const DeviceInfo& device) {
   if (size_of(args.in) <= 2) return 64;
-  if (args.in == DType::cf32 && fills(args, device)) return 36;
+  if (args.in == DType::cf32 && fills_device(args, device)) return 36;
   return is_complex(args.in) ? 48 : 32;
 }
 constexpr std::int64_t kMostDepth = 64;
@@ -39,7 +36,7 @@ bool is_in_vectors(const GemmArgs& args) {
 bool takes_larger(const GemmArgs& args, const DeviceInfo& device) {
   constexpr std::int64_t kLargest = 128;
   if (size_of(args.in) > 2 || std::max({args.m, args.n, args.k}) > kLargest) return false;
-  if (is_in_vectors(args) || !fills(args, device)) return false;
+  if (is_in_vectors(args) || !fills_device(args, device)) return false;
   const tiny::Plan plan = tiny::plan_of_narrow(args);
   const auto comes = [](const tiny::Image& x) { return x.packed || x.unit >= 4; };
   return comes(plan.a) && comes(plan.b) &&
