@@ -85,17 +85,10 @@ __device__ inline bool find_piece(const Schedule& s, int at, Piece& piece) {
   return now.find_piece(int(blockIdx.x), late(int(gridDim.x)), at, piece);
 }
 
-/// What the producer says of a piece; `steps` 0: there are no more.
-struct alignas(32) Note {
-  int x, y, batch, part, steps;
-};
-
 /// Where a tile is: those of a group of eight along x are walked along y.
 template <class Tile>
 struct Place {
   int x, y, batch;  // of the first element
-
-  __device__ explicit Place(const Note& note) : x(note.x), y(note.y), batch(note.batch) {}
 
   template <class T>
   __device__ Place(const Problem<T>& p, int tile) {
@@ -109,6 +102,16 @@ struct Place {
     y = tile / height * Tile::kY;
   }
 };
+
+/// What is to be known of a piece; `steps` 0: there are no more.
+struct alignas(32) Note {
+  int x, y, batch, part, steps;
+};
+template <class Tile, class T>
+__device__ Note note_of(const Problem<T>& p, const Piece& piece) {
+  const Place<Tile> place(p, piece.tile);
+  return {place.x, place.y, place.batch, piece.part, piece.steps};
+}
 
 /// How lanes read an operand: chunks; single doubles of the same k; or single doubles of the k that
 /// two operands along k take.
@@ -403,6 +406,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
       reinterpret_cast<Note*>(shared + (barriers + kStages * 16 - shared_address(shared)));
   const auto full = [&](unsigned stage) { return Barrier{barriers + stage * 8}; };
   const auto empty = [&](unsigned stage) { return Barrier{barriers + (kStages + stage) * 8}; };
+  [[maybe_unused]] int number = 0;  // of the piece's note
+  const auto next_number = [](int i) { return i + 1 == Tile::kNoteCount ? 0 : i + 1; };
 
   if (threadIdx.x == 0) {
     for (int s = 0; s < kStages; ++s) {
@@ -420,14 +425,12 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     if (thread_now() != 32 * Tile::kWarps) return;
     constexpr int kDoubles = int(sizeof(T)) / 8;  // elements of the maps
     Piece piece;
-    [[maybe_unused]] int number = 0;  // of the piece
-    const auto note = [&](const Note& x) {
-      notes[number] = x;
-      number = number + 1 == Tile::kNoteCount ? 0 : number + 1;
-    };
     while (find_piece(p.schedule, at, piece)) {
-      const Place<Tile> place(p, piece.tile);
-      if constexpr (Tile::kNotes) note({place.x, place.y, place.batch, piece.part, piece.steps});
+      const Note place = note_of<Tile>(p, piece);
+      if constexpr (Tile::kNotes) {
+        notes[number] = place;
+        number = next_number(number);
+      }
       const int batch_x = p.batch_x ? place.batch : 0, batch_y = p.batch_y ? place.batch : 0;
       const Side<PanelX, kXAlongK, Tile::kX> side_x{p.panels_x, place.x};
       const Side<PanelY, kYAlongK, Tile::kY> side_y{p.panels_y, place.y};
@@ -451,7 +454,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
         bring.template operator()<false>();
     }
     if constexpr (Tile::kNotes) {
-      note({});
+      notes[number] = {};
       const unsigned stage = unsigned(at) % kStages;
       empty(stage).wait((unsigned(at) / kStages + 1) % 2);
       full(stage).arrive_expecting(0);
@@ -470,7 +473,6 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   F f;
 
   const bool releases = lane == 0;
-  [[maybe_unused]] int number = 0;
   // The steps of the next piece; 0: there is none.
   const auto steps_ahead = [&] {
     if constexpr (Tile::kNotes) {
@@ -564,19 +566,17 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     }
 
     // Found anew, as sums need the registers before.
-    const Note done = [&]() -> Note {
+    const Note place = [&] {
       if constexpr (Tile::kNotes) {
-        const Note here = notes[number];
-        number = number + 1 == Tile::kNoteCount ? 0 : number + 1;
-        return here;
+        const int here = number;
+        number = next_number(number);
+        return notes[here];
       } else {
         Piece piece;
         find_piece(p.schedule, at - 1, piece);
-        const Place<Tile> place(p, piece.tile);
-        return {place.x, place.y, place.batch, piece.part, piece.steps};
+        return note_of<Tile>(p, piece);
       }
     }();
-    const Place<Tile> place(done);
     const int thread = thread_now(), g = thread % 32 / 4, t = thread % 4;
     const int x0 = x_of_warp(thread / 32), y0 = y_of_warp(thread / 32);
     // use(number, row, column, v, w) for every pair from a fragment of X and two of Y.
@@ -595,7 +595,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     };
     const int i0 = kSwapped ? place.y : place.x, j0 = kSwapped ? place.x : place.y;
     constexpr int kCols = kSwapped ? Tile::kX : Tile::kY;
-    if (done.part < 0) {
+    if (place.part < 0) {
       const int rows = int(min(p.m - i0, std::int64_t(1 << 16)));
       const int cols = int(min(p.n - j0, std::int64_t(kCols)));
       T* const c = static_cast<T*>(p.C.at(place.batch)) + i0 * p.ldc + j0;
@@ -646,7 +646,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
         finish.template operator()<false>();
       }
     } else {
-      T* const c = p.parts + std::int64_t(done.part) * Tile::kX * Tile::kY;
+      T* const c = p.parts + std::int64_t(place.part) * Tile::kX * Tile::kY;
 #pragma unroll
       for (int s = 0; s < kM * kPairs; ++s)
         for_each_pair(s, [&](int, int row, int col, T v, T w) {
