@@ -321,6 +321,45 @@ TEST_P(Gpu, TinyMatricesWhoseRowsStartAnywhere) {
         }
 }
 
+/// Several blocks along both sides of C by each number of columns, and batches; operands from
+/// vectors and from single elements, conjugated or not.
+TEST_P(Gpu, ShortSumsInSeveralBlocks) {
+  if (GetParam() != "cuda") GTEST_SKIP() << "for short_k";
+  struct Sizes {
+    std::int64_t m, n, k, batch;
+  };
+  constexpr Sizes kSizes[] = {{300, 1300, 24, 1}, {299, 1301, 17, 1}, {1027, 140, 8, 1},
+                              {77, 190, 5, 40},   {40, 96, 16, 200},  {513, 261, 32, 2},
+                              {61, 2050, 1, 3}};
+  constexpr Op kRealOps[] = {Op::NoTrans, Op::Trans};
+  constexpr Op kComplexOps[] = {Op::NoTrans, Op::Trans, Op::ConjTrans, Op::ConjNoTrans};
+  int which = 0;
+  for (const char* config : {"1", "2", "4", "8"})
+    for (const Sizes& s : kSizes)
+      for (const DType type : {DType::f32, DType::f64, DType::cf32}) {
+        const int registers = (int(s.k) + 7) / 8 * 8 * (*config - '0') * size_of(type) / 4;
+        if (registers > 192) continue;  // declined
+        const std::span<const Op> ops =
+            is_complex(type) ? std::span<const Op>(kComplexOps) : kRealOps;
+        for (const Op a : ops)
+          for (const Op b : ops) {
+            ++which;
+            const auto problem = cases::prepare(cases::GemmCase{.in = type,
+                                                                .out = type,
+                                                                .transA = a,
+                                                                .transB = b,
+                                                                .m = s.m,
+                                                                .n = s.n,
+                                                                .k = s.k,
+                                                                .beta = {double(which % 2), 0},
+                                                                .batch = s.batch,
+                                                                .offset = which % 3,
+                                                                .seed = std::uint64_t(which)});
+            expect_correct(*problem, std::string("gemm=short_k:columns") + config);
+          }
+      }
+}
+
 /// Pieces of A that planes of bfloat16 do not suit are multiplied as they are, and only those.
 TEST_P(Gpu, TallProductsByPlanes) {
   if (GetParam() != "cuda" || queue->device().capability != 90) GTEST_SKIP() << "for tall's planes";

@@ -13,6 +13,7 @@ Kernel<GemmArgs> few_vectors();
 Kernel<GemmArgs> thin();
 Kernel<GemmArgs> thin_f64();
 Kernel<GemmArgs> tall();
+Kernel<GemmArgs> short_k();
 Kernel<GemmArgs> fitted();
 Kernel<GemmArgs> tensor_f64_tma();
 Kernel<GemmArgs> tensor_f64();

@@ -1,0 +1,358 @@
+// Sums so short that C is most of what moves: k up to 32. Limited by writing C, and by 128
+// multiply-adds a clock and multiprocessor where C is narrow or k near 32.
+//
+// Kernels that walk along k have nothing to hide their beginnings and ends behind here. So B stays:
+// each lane keeps all k of some columns in registers, one in 32 of a warp's, and the warp walks
+// down the rows of C. What it needs of A's row is the same for all lanes, a broadcast from shared
+// memory; what it has computed it stores at once, 32 neighbours at a time, wherever C's rows start.
+// There is no tile of sums to be written in the end: loads, multiply-adds and stores of different
+// rows overlap.
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "core/config_list.hpp"
+#include "cuda/early.cuh"
+#include "cuda/gemm/gemm.cuh"
+#include "cuda/gemm/instructions.cuh"
+#include "cuda/kernels.hpp"
+
+namespace mblas::cuda::gemm {
+namespace short_k_file {
+
+constexpr int kWarps = 4, kThreads = 32 * kWarps;
+constexpr int kMostDepth = 32, kDepthStep = 8;
+constexpr int kCols[] = {1, 2, 4, 8};  // of a lane
+constexpr int kLeastRows = 8;          // of a block, for which B is worth fetching,
+constexpr int kLeastRowsToTurn = 16;   // and where it lies along k
+
+constexpr int kSide = 8;  // of what is read across lines
+constexpr int lines_of(int rows) { return (rows + kSide - 1) / kSide * kSide; }
+
+/// `k` as kernels have it.
+constexpr int depth_of(std::int64_t k) {
+  return int((std::max<std::int64_t>(k, 1) + kDepthStep - 1) / kDepthStep) * kDepthStep;
+}
+
+/// What there is room for, of elements of `size` bytes.
+struct Limits {
+  int depth, cols, size;
+
+  constexpr int words() const { return depth * cols * size / 4; }  // registers for B
+  constexpr bool fits() const { return words() <= 192; }
+  /// That a warp has in work: with two there are more sums that do not wait for each other.
+  constexpr int rows() const { return words() > 160 ? 1 : 2; }
+  constexpr int pitch() const { return depth + 16 / size; }  // of lines in shared memory
+  constexpr int most_rows() const { return 512 / size; }     // of a block
+  constexpr int blocks() const {                             // on a multiprocessor
+    return std::clamp(65536 / (kThreads * (words() + 40 + 4 * size)), 1, 8);
+  }
+};
+
+template <class T>
+struct ShortProblem : GemmProblem<T> {
+  int across = 1;  ///< warps of a block side by side; the others have other rows
+  int rows = 0;    ///< of a block
+  std::int64_t strips = 0, chunks = 0;
+  bool vectors_a = false, vectors_b = false;  ///< lines can be read 16 bytes at a time
+};
+
+template <class T, int kDepth_, int kCols_>
+struct Variant {
+  using Element = T;
+  static constexpr int kDepth = kDepth_, kCols = kCols_;
+  static constexpr Limits kLimits = {kDepth, kCols, int(sizeof(T))};
+  static constexpr int kPitch = kLimits.pitch();
+};
+
+/// Starts to copy `count` lines along k, the first `k` elements of each and then zeros.
+template <class V, int kEach, class T>
+__device__ void copy_lines(T* to, const T* from, std::int64_t ld, int count, int k) {
+  constexpr int kAcross = V::kDepth / kEach, kAtOnce = kThreads / kAcross;
+  const int l = int(threadIdx.x) % kAcross * kEach;
+  int line = int(threadIdx.x) / kAcross;
+  if (line >= kAtOnce) return;
+  const int bytes = min(max(k - l, 0), kEach) * int(sizeof(T));
+  from += bytes > 0 ? line * ld + l : 0;
+  const std::int64_t hop = bytes > 0 ? kAtOnce * ld : 0;
+  unsigned at = shared_address(to + line * V::kPitch + l);
+#pragma unroll 4
+  for (; line < count; line += kAtOnce, from += hop, at += kAtOnce * V::kPitch * sizeof(T))
+    cuda::copy_async<kEach* int(sizeof(T))>(at, from, bytes);
+}
+template <class V, class T>
+__device__ void copy_lines(T* to, const T* from, std::int64_t ld, int count, int k, bool vectors) {
+  if (vectors)
+    copy_lines<V, kVector<T>>(to, from, ld, count, k);
+  else
+    copy_lines<V, 1>(to, from, ld, count, k);
+}
+
+/// The same for lines that memory does not run along: eight of one step of k after another.
+template <class V, class T>
+__device__ void copy_across(T* to, const T* from, std::int64_t ld, int count, int k) {
+  constexpr int kBlock = kSide * V::kDepth;
+#pragma unroll 4
+  for (int i = int(threadIdx.x); i < lines_of(count) * V::kDepth; i += kThreads) {
+    const int line = i / kBlock * kSide + i % kSide, l = i / kSide % V::kDepth;
+    const bool there = l < k && line < count;
+    cuda::copy_async<int(sizeof(T))>(shared_address(to + line * V::kPitch + l),
+                                     there ? from + l * ld + line : from,
+                                     there ? int(sizeof(T)) : 0);
+  }
+}
+
+template <class V>
+__global__ void __launch_bounds__(kThreads, V::kLimits.blocks())
+    short_k_kernel(const __grid_constant__ ShortProblem<typename V::Element> p) {
+  using T = typename V::Element;
+  using Unit = Vector<T>;
+  constexpr int kDepth = V::kDepth, kCols = V::kCols, kRows = V::kLimits.rows(), kPitch = V::kPitch;
+  extern __shared__ __align__(16) unsigned char memory[];
+  T* const shared_a = reinterpret_cast<T*>(memory);
+  T* const shared_b = shared_a + lines_of(p.rows) * kPitch;
+  const int thread = int(threadIdx.x), lane = thread % 32, warp = thread / 32;
+  const int group = warp / p.across, groups = kWarps / p.across;
+  const std::int64_t strip = blockIdx.x % p.strips, above = blockIdx.x / p.strips;
+  const std::int64_t batch = above / p.chunks, i0 = above % p.chunks * p.rows;
+  const std::int64_t j0 = strip * (p.across * 32 * kCols);
+  const int rows = int(min(p.m - i0, std::int64_t(p.rows))), k = int(p.k);
+  const int in_block = warp % p.across * (32 * kCols) + lane;  // this lane's first column
+  begin_early();
+
+  const T* const b = static_cast<const T*>(p.B.at(batch)) + j0 * p.b.col;
+  const int cols = int(min(p.n - j0, std::int64_t(p.across * 32 * kCols)));
+  const T* const a = static_cast<const T*>(p.A.at(batch)) + i0 * p.a.row;
+  const bool b_along_k = p.b.col != 1;
+  if (b_along_k) copy_lines<V>(shared_b, b, p.b.col, cols, k, p.vectors_b);
+  if (p.a.col == 1)
+    copy_lines<V>(shared_a, a, p.a.row, rows, k, p.vectors_a);
+  else
+    copy_across<V>(shared_a, a, p.a.col, rows, k);
+  commit_copies();
+
+  T y[kDepth][kCols];
+  if (!b_along_k)
+#pragma unroll
+    for (int l = 0; l < kDepth; ++l)
+#pragma unroll
+      for (int c = 0; c < kCols; ++c)
+        y[l][c] = l < k && in_block + 32 * c < cols ? b[l * p.b.row + in_block + 32 * c] : T{};
+  wait_copies<0>();
+  __syncthreads();
+  if (b_along_k)
+#pragma unroll
+    for (int c = 0; c < kCols; ++c)
+#pragma unroll
+      for (int l = 0; l < kDepth; l += kVector<T>) {
+        // Columns beyond are not stored, so that what they hold is of no matter.
+        const Unit x = *reinterpret_cast<const Unit*>(shared_b + (in_block + 32 * c) * kPitch + l);
+#pragma unroll
+        for (int e = 0; e < kVector<T>; ++e) y[l + e][c] = x.e[e];
+      }
+      // conj(a) b is conj(a conj(b)): only B and the sums have to be conjugated.
+#pragma unroll
+  for (int l = 0; l < kDepth; ++l)
+#pragma unroll
+    for (int c = 0; c < kCols; ++c) y[l][c] = widen(y[l][c], p.conjugate_a != p.conjugate_b);
+
+  T* const to = static_cast<T*>(p.C.at(batch)) + j0 + in_block;
+  std::int64_t at = (i0 + group * kRows) * p.ldc;
+  const T* x = shared_a + group * kRows * kPitch;
+  for (int row = group * kRows; row < rows; row += groups * kRows) {
+    T sum[kRows][kCols] = {};
+#pragma unroll
+    for (int l = 0; l < kDepth; l += kVector<T>) {
+      Unit unit[kRows];
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) unit[r] = *reinterpret_cast<const Unit*>(x + r * kPitch + l);
+#pragma unroll
+      for (int e = 0; e < kVector<T>; ++e)
+#pragma unroll
+        for (int r = 0; r < kRows; ++r)
+#pragma unroll
+          for (int c = 0; c < kCols; ++c)
+            sum[r][c] = multiply_add(unit[r].e[e], y[l + e][c], sum[r][c]);
+    }
+    const auto for_each_inside = [&](const auto& f) {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r)
+#pragma unroll
+        for (int c = 0; c < kCols; ++c)
+          if (row + r < rows && in_block + 32 * c < cols) f(sum[r][c], to[at + r * p.ldc + 32 * c]);
+    };
+#pragma unroll
+    for (int r = 0; r < kRows; ++r)
+#pragma unroll
+      for (int c = 0; c < kCols; ++c) sum[r][c] = p.alpha * widen(sum[r][c], p.conjugate_a);
+    if (p.read_c) for_each_inside([&](T& x, T c) { x = multiply_add(p.beta, c, x); });
+    for_each_inside([](T x, T& c) { c = x; });
+    at += groups * kRows * p.ldc;
+    x += groups * kRows * kPitch;
+  }
+}
+
+/// How C is cut for so many columns a lane.
+struct Plan {
+  int cols = 0, across = kWarps, rows = 0;
+  std::int64_t strips = 0, chunks = 0;
+  std::size_t shared = 0;  // bytes of a block
+  bool fits = false;
+};
+Plan plan_of(const GemmArgs& args, const DeviceInfo& device, int cols) {
+  const std::int64_t warps = ceil_div(args.n, 32 * cols);
+  Plan plan;
+  plan.cols = cols;
+  // Fewer side by side where fewer would then have nothing.
+  for (int across = kWarps / 2; across > 0; across /= 2)
+    if (ceil_div(warps, across) * across < ceil_div(warps, plan.across) * plan.across)
+      plan.across = across;
+  plan.strips = ceil_div(warps, plan.across);
+
+  const Limits limits = {depth_of(args.k), cols, size_of(args.in)};
+  const std::int64_t slots = std::int64_t(std::max(device.compute_units, 1)) * limits.blocks();
+  const std::int64_t wanted = std::max<std::int64_t>(slots / (plan.strips * args.batch), 1);
+  const std::int64_t rounds = ceil_div(ceil_div(args.m, wanted), limits.most_rows());
+  const bool turns = is_transposed(args.transB);
+  const std::int64_t least = turns ? kLeastRowsToTurn : kLeastRows;
+  const int unit = kWarps / plan.across * limits.rows();
+  plan.rows = int(ceil_div(std::max(ceil_div(args.m, wanted * rounds), least), unit)) * unit;
+  plan.chunks = ceil_div(args.m, plan.rows);
+
+  const int lines = lines_of(plan.rows) + (turns ? plan.across * 32 * cols : 0);
+  plan.shared = std::size_t(lines * limits.pitch() * limits.size);
+  // Not more than launches by other threads let the kernel have meanwhile.
+  plan.fits = limits.fits() && plan.shared <= device.shared_memory / 2;
+  return plan;
+}
+
+/// A configuration: the columns of a lane.
+const ConfigList<int>& configs() {
+  static const auto list = [] {
+    ConfigList<int> all;
+    for (const int cols : kCols) all.add(cols, "columns" + std::to_string(cols));
+    return all;
+  }();
+  return list;
+}
+
+/// The configuration's, else what was fastest on an H200: more columns read less of A, fewer make
+/// more blocks, each with less of B to turn.
+Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
+  if (args.config >= 0) return plan_of(args, device, configs()[args.config]);
+  constexpr std::int64_t kNarrow = 256, kWide = 1024;
+  constexpr int kFewRows = 16, kManyRows = 24;
+  const bool turns = is_transposed(args.transB);
+  if (args.n >= kWide && args.k > 4 && !turns)
+    if (const Plan plan = plan_of(args, device, 8); plan.fits && plan.rows >= kManyRows)
+      return plan;
+  if (args.n > kNarrow)
+    if (const Plan plan = plan_of(args, device, 4);
+        plan.fits && (!turns || plan.rows > kFewRows || args.m <= kFewRows))
+      return plan;
+  return plan_of(args, device, 2);
+}
+
+/// Whether other rows are faster, as measured on an H200.
+const char* is_slower(const GemmArgs& args, const DeviceInfo& device) {
+  if (args.n < 64 || args.m < kLeastRows) return "for C of 64 columns and more";
+  if (args.in == DType::f32) return nullptr;
+  if (args.k > 16 && args.batch > 1) return "for batches with k of at most 16";
+  // What tensor cores save grows with the multiply-adds; what they cost does not.
+  const double products = double(args.m) * double(args.n) * double(args.k) * double(args.batch);
+  const int size = size_of(args.in);
+  const bool aligned =
+      (access_bits(args.A, args.batch, size) | access_bits(args.B, args.batch, size)) % 16 == 0;
+  if (args.in == DType::f64) {
+    const bool is_long = args.k > 24 || (args.k > 12 && is_transposed(args.transB) && aligned);
+    return is_long && products >= 1 << 26 ? "the fp64 tensor cores are faster" : nullptr;
+  }
+  if (args.k > 24) return "for complex numbers with k of at most 24";
+  const double most = args.k > 16 ? 1 << 26 : 1 << 28;
+  return args.compute == Compute::Default && runs_hopper(device) && aligned && args.k > 8 &&
+                 products > most
+             ? "tensor_bf16x6 is faster"
+             : nullptr;
+}
+
+const char* declines(const GemmArgs& args, const DeviceInfo& device) {
+  if (args.in != DType::f32 && args.in != DType::f64 && args.in != DType::cf32)
+    return "for f32, f64 and cf32";
+  if (args.k > kMostDepth) return "for k of at most 32";
+  const Plan plan = plan_of(args, device);
+  if (!plan.fits) return "has no room for so many columns";
+  if (plan.strips * plan.chunks > std::numeric_limits<int>::max() / args.batch)
+    return "for fewer matrices";
+  if (args.config < 0)
+    if (const char* reason = is_slower(args, device)) return reason;
+  if (const char* reason = declines_halfway(args)) return reason;
+  return declines_emulation(args, device);
+}
+
+template <class V>
+void run_as(const GemmArgs& args, const Plan& plan, const CudaQueue& queue) {
+  using T = typename V::Element;
+  ShortProblem<T> p{gemm_problem<T, T>(args, queue, 1, 1)};
+  p.across = plan.across;
+  p.rows = plan.rows;
+  p.strips = plan.strips;
+  p.chunks = plan.chunks;
+  const auto is_aligned = [&](const Input& x) {
+    return access_bits(x, args.batch, int(sizeof(T))) % 16 == 0;
+  };
+  p.vectors_a = is_aligned(args.A);
+  p.vectors_b = is_aligned(args.B);
+  launch_early(After::Anything, queue, short_k_kernel<V>,
+               unsigned(p.strips * p.chunks * args.batch), kThreads, plan.shared, p);
+}
+
+template <class T, int kDepth>
+void run_depth(const GemmArgs& args, const Plan& plan, const CudaQueue& queue) {
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    const auto run_cols = [&]<int kCols>() {
+      if constexpr (Limits{kDepth, kCols, int(sizeof(T))}.fits())
+        if (plan.cols == kCols) run_as<Variant<T, kDepth, kCols>>(args, plan, queue);
+    };
+    (run_cols.template operator()<kCols[i]>(), ...);
+  }
+  (std::make_index_sequence<std::size(kCols)>());
+}
+
+template <class T>
+void run_type(const GemmArgs& args, const CudaQueue& queue) {
+  const Plan plan = plan_of(args, queue.device());
+  [&]<int... i>(std::integer_sequence<int, i...>) {
+    const int depth = depth_of(args.k);
+    ((depth == (i + 1) * kDepthStep ? run_depth<T, (i + 1) * kDepthStep>(args, plan, queue)
+                                    : void()),
+     ...);
+  }
+  (std::make_integer_sequence<int, kMostDepth / kDepthStep>());
+}
+
+void run(const GemmArgs& args, Queue& base) {
+  const auto& queue = static_cast<const CudaQueue&>(base);
+  if (args.in == DType::f32)
+    run_type<float>(args, queue);
+  else if (args.in == DType::f64)
+    run_type<double>(args, queue);
+  else
+    run_type<Complex<float>>(args, queue);
+}
+
+}  // namespace short_k_file
+
+Kernel<GemmArgs> short_k() {
+  using namespace short_k_file;
+  return {"short_k",
+          "short sums: k up to 32, B's columns in registers, C row by row",
+          declines,
+          gemm_pointer_bytes,
+          run,
+          nullptr,
+          configs().names()};
+}
+
+}  // namespace mblas::cuda::gemm
