@@ -454,6 +454,22 @@ std::vector<Case> few_vector_cases(std::string_view op, Types types) {
               one.strideC = kPacked;
               list.push_back(one);
             }
+      // A small C with rows of both operands along k, or columns.
+      for (const std::int64_t m : {2, 3, 5, 8, 13, 24})
+        for (const std::int64_t n : {2, 4, 7, 16, 23, 31})
+          for (const Op ta : {Op::NoTrans, Op::Trans}) {
+            constexpr std::int64_t kLong[] = {256, 259, 515, 600, 1031, 2049, 4097, 4611};
+            GemmCase one = sampled(sampler, c);
+            one.m = m, one.n = n, one.k = sampler.pick(kLong);
+            one.batch = sampler.chance(20) ? 2 : 1;
+            one.layout = Layout::RowMajor;
+            one.transA = ta, one.transB = Op::Trans;
+            one.lda = line_length(one.layout, ta, m, one.k) + sampler.below(3);
+            one.ldb = one.k + sampler.below(3);
+            one.ldc = n + sampler.below(3);
+            one.strideC = kPacked;
+            list.push_back(one);
+          }
     }
   });
   return list;

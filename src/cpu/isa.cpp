@@ -30,11 +30,11 @@ bool has_vnni() { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }
 bool multiplies_bf16_fast() { return __builtin_cpu_is("amd"); }
 #endif
 
-#define MBLAS_ISA_ROW(name, isa, title, supported, affine, ...)                           \
-  {                                                                                       \
-    name, title, supported, isa::gemm_kernels, isa::gemm_panels, isa::thin_kernels,       \
-        isa::gemm_finish, isa::geam_blocks, isa::transpose_blocks, isa::transpose_panels, \
-        isa::gf256_table_columns, affine __VA_OPT__(, ) __VA_ARGS__                       \
+#define MBLAS_ISA_ROW(name, isa, title, supported, affine, ...)                            \
+  {                                                                                        \
+    name, title, supported, isa::gemm_kernels, isa::gemm_panels, isa::thin_kernels,        \
+        isa::split_along, isa::gemm_finish, isa::geam_blocks, isa::transpose_blocks,       \
+        isa::transpose_panels, isa::gf256_table_columns, affine __VA_OPT__(, ) __VA_ARGS__ \
   }
 
 /// Best first.

@@ -107,6 +107,22 @@ struct FinishKernel {
   void (*run)(const FinishRows&);
 };
 
+/// A part of k of a product both of whose operands have their rows along k: `first` and `last`, of
+/// what is added up together.
+struct SplitPart {
+  const void* A;
+  std::int64_t lda;
+  const void* B;  ///< transposed
+  std::int64_t ldb;
+  std::int64_t m, n, k;
+  std::int64_t ahead;  ///< elements of a row, that what is fetched lies ahead
+  bool first, last;
+  void* lanes;  ///< between parts; m×n vectors of kSplitVector bytes at most
+  void* sums;   ///< m×n, written with the last part
+};
+inline constexpr std::int64_t kSplitVector = 64;
+using SplitKernel = void (*)(const SplitPart& part);
+
 /// A few vectors, k elements each: element p of vector r lies at from[r * vector + p * depth].
 struct ThinVectors {
   const void* from;
@@ -232,6 +248,7 @@ struct CpuIsa {
   std::span<const GemmTileKernel> gemm;
   const GemmPanels* panels;  ///< by DType f32 … cf64
   std::span<const ThinKernels> thin;
+  const SplitKernel* split;  ///< of f32 and f64
   std::span<const FinishKernel> finish;
   const GeamBlockKernel* geam;      ///< by DType f32 … bf16
   const TransposeBlock* transpose;  ///< by DType, from b1
@@ -250,6 +267,7 @@ struct CpuIsa {
   extern const GemmTileKernel gemm_kernels[9];           \
   extern const GemmPanels gemm_panels[4];                \
   extern const ThinKernels thin_kernels[5];              \
+  extern const SplitKernel split_along[2];               \
   extern const FinishKernel gemm_finish[7];              \
   extern const GeamBlockKernel geam_blocks[6];           \
   extern const TransposeBlock transpose_blocks[5];       \

@@ -73,6 +73,23 @@ MBLAS_INLINE void pin([[maybe_unused]] V& v) {
 #endif
 }
 
+/// The sum of v's lanes, by halves.
+template <class V>
+MBLAS_INLINE auto add_lanes(const V& v) {
+  if constexpr (sizeof(V) > 16) {
+    using Half = Vector<std::remove_cvref_t<decltype(V{}[0])>, sizeof(V) / 2>;
+    struct Halves {
+      Half low, high;
+    };
+    const auto halves = __builtin_bit_cast(Halves, v);
+    return add_lanes(halves.low + halves.high);
+  } else if constexpr (sizeof(V) / sizeof(v[0]) == 4) {
+    return (v[0] + v[2]) + (v[1] + v[3]);
+  } else {
+    return v[0] + v[1];
+  }
+}
+
 #if defined(__AVX512F__)
 MBLAS_INLINE __mmask16 first_lanes(int count) { return __mmask16((1u << count) - 1u); }
 #elif defined(__AVX2__)

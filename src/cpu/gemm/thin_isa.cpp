@@ -39,23 +39,6 @@ template <class T, int R>
 constexpr bool kPins = sizeof(typename T::Element) == 4 ||
                        (sizeof(typename T::Element) == 8 && R > 3);
 
-/// The sum of v's lanes, by halves.
-template <class V>
-MBLAS_INLINE auto add_lanes(const V& v) {
-  if constexpr (sizeof(V) > 16) {
-    using Half = Vector<std::remove_cvref_t<decltype(V{}[0])>, sizeof(V) / 2>;
-    struct Halves {
-      Half low, high;
-    };
-    const auto halves = __builtin_bit_cast(Halves, v);
-    return add_lanes(halves.low + halves.high);
-  } else if constexpr (sizeof(V) / sizeof(v[0]) == 4) {
-    return (v[0] + v[2]) + (v[1] + v[3]);
-  } else {
-    return v[0] + v[1];
-  }
-}
-
 /// Elements as stored, as they are multiplied (Operand, and X in packed vectors) and as they are
 /// added up (Sum). A row's elements are taken kStep at a time, columns kDepth rows at a time.
 template <DType Tag, class ElementT, class RealT>
