@@ -142,7 +142,7 @@ __global__ void __launch_bounds__(kThreads, V::kLimits.blocks())
         y[l][c] = l < k && in_block + 32 * c < cols ? b[l * p.b.row + in_block + 32 * c] : T{};
   wait_copies<0>();
   __syncthreads();
-  if (b_along_k)
+  if (b_along_k) {
 #pragma unroll
     for (int c = 0; c < kCols; ++c)
 #pragma unroll
@@ -152,7 +152,8 @@ __global__ void __launch_bounds__(kThreads, V::kLimits.blocks())
 #pragma unroll
         for (int e = 0; e < kVector<T>; ++e) y[l + e][c] = x.e[e];
       }
-      // conj(a) b is conj(a conj(b)): only B and the sums have to be conjugated.
+  }
+  // conj(a) b is conj(a conj(b)): only B and the sums have to be conjugated.
 #pragma unroll
   for (int l = 0; l < kDepth; ++l)
 #pragma unroll
@@ -257,7 +258,7 @@ Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
 
 /// Whether other rows are faster, as measured on an H200.
 const char* is_slower(const GemmArgs& args, const DeviceInfo& device) {
-  if (args.n < 64 || args.m < kLeastRows) return "for C of 64 columns and more";
+  if (args.n < 64 || args.m < kLeastRows) return "for C of at least 8 rows and 64 columns";
   if (args.in == DType::f32) return nullptr;
   if (args.k > 16 && args.batch > 1) return "for batches with k of at most 16";
   // What tensor cores save grows with the multiply-adds; what they cost does not.
