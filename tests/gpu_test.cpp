@@ -286,12 +286,28 @@ TEST_P(Gpu, GeluOfBfloat16) {
     }
 }
 
+struct Sizes {
+  std::int64_t m, n, k, batch;
+};
+/// Case number `which` of a test: C is read by every other one, and operands begin fewer than
+/// `offsets` elements after their storage.
+cases::GemmCase numbered(int which, const Types& types, Op a, Op b, const Sizes& s, int offsets) {
+  return {.in = types.in,
+          .out = types.out,
+          .transA = a,
+          .transB = b,
+          .m = s.m,
+          .n = s.n,
+          .k = s.k,
+          .beta = {double(which % 2), 0},
+          .batch = s.batch,
+          .offset = which % offsets,
+          .seed = std::uint64_t(which)};
+}
+
 /// Runs of memory that begin anywhere, in batches that fill the device where they have to.
 TEST_P(Gpu, TinyMatricesWhoseRowsStartAnywhere) {
   if (GetParam() != "cuda") GTEST_SKIP() << "for tiny";
-  struct Sizes {
-    std::int64_t m, n, k, batch;
-  };
   constexpr Sizes kSizes[] = {{9, 23, 17, 5},   {33, 33, 33, 300}, {47, 63, 61, 3},
                               {64, 31, 49, 4},  {65, 65, 65, 80},  {80, 77, 101, 67},
                               {95, 101, 83, 70}};
@@ -306,17 +322,7 @@ TEST_P(Gpu, TinyMatricesWhoseRowsStartAnywhere) {
       for (const Op a : {Op::NoTrans, Op::Trans})
         for (const Op b : {Op::NoTrans, Op::Trans}) {
           ++which;
-          const auto problem = cases::prepare(cases::GemmCase{.in = types.in,
-                                                              .out = types.out,
-                                                              .transA = a,
-                                                              .transB = b,
-                                                              .m = s.m,
-                                                              .n = s.n,
-                                                              .k = s.k,
-                                                              .beta = {double(which % 2), 0},
-                                                              .batch = s.batch,
-                                                              .offset = which % 7,
-                                                              .seed = std::uint64_t(which)});
+          const auto problem = cases::prepare(numbered(which, types, a, b, s, 7));
           expect_correct(*problem, "gemm=tiny");
         }
 }
@@ -325,9 +331,6 @@ TEST_P(Gpu, TinyMatricesWhoseRowsStartAnywhere) {
 /// vectors and from single elements, conjugated or not.
 TEST_P(Gpu, ShortSumsInSeveralBlocks) {
   if (GetParam() != "cuda") GTEST_SKIP() << "for short_k";
-  struct Sizes {
-    std::int64_t m, n, k, batch;
-  };
   constexpr Sizes kSizes[] = {{300, 1300, 24, 1}, {299, 1301, 17, 1}, {1027, 140, 8, 1},
                               {77, 190, 5, 40},   {40, 96, 16, 200},  {513, 261, 32, 2},
                               {61, 2050, 1, 3}};
@@ -344,17 +347,7 @@ TEST_P(Gpu, ShortSumsInSeveralBlocks) {
         for (const Op a : ops)
           for (const Op b : ops) {
             ++which;
-            const auto problem = cases::prepare(cases::GemmCase{.in = type,
-                                                                .out = type,
-                                                                .transA = a,
-                                                                .transB = b,
-                                                                .m = s.m,
-                                                                .n = s.n,
-                                                                .k = s.k,
-                                                                .beta = {double(which % 2), 0},
-                                                                .batch = s.batch,
-                                                                .offset = which % 3,
-                                                                .seed = std::uint64_t(which)});
+            const auto problem = cases::prepare(numbered(which, {type, type}, a, b, s, 3));
             expect_correct(*problem, std::string("gemm=short_k:columns") + config);
           }
       }
