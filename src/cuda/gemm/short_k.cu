@@ -256,6 +256,11 @@ Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
   return plan_of(args, device, 2);
 }
 
+/// Whether an operand's lines can be read 16 bytes at a time.
+bool has_vectors(const Input& x, const GemmArgs& args) {
+  return access_bits(x, args.batch, size_of(args.in)) % 16 == 0;
+}
+
 /// Whether other rows are faster, as measured on an H200.
 const char* is_slower(const GemmArgs& args, const DeviceInfo& device) {
   if (args.n < 64 || args.m < kLeastRows) return "for C of at least 8 rows and 64 columns";
@@ -263,17 +268,16 @@ const char* is_slower(const GemmArgs& args, const DeviceInfo& device) {
   if (args.k > 16 && args.batch > 1) return "for batches with k of at most 16";
   // What tensor cores save grows with the multiply-adds; what they cost does not.
   const double products = double(args.m) * double(args.n) * double(args.k) * double(args.batch);
-  const int size = size_of(args.in);
-  const bool aligned =
-      (access_bits(args.A, args.batch, size) | access_bits(args.B, args.batch, size)) % 16 == 0;
+  const auto aligned = [&] { return has_vectors(args.A, args) && has_vectors(args.B, args); };
   if (args.in == DType::f64) {
-    const bool is_long = args.k > 24 || (args.k > 12 && is_transposed(args.transB) && aligned);
-    return is_long && products >= 1 << 26 ? "the fp64 tensor cores are faster" : nullptr;
+    const bool is_slow = products >= 1 << 26 &&
+                         (args.k > 24 || (args.k > 12 && is_transposed(args.transB) && aligned()));
+    return is_slow ? "the fp64 tensor cores are faster" : nullptr;
   }
   if (args.k > 24) return "for complex numbers with k of at most 24";
   const double most = args.k > 16 ? 1 << 26 : 1 << 28;
-  return args.compute == Compute::Default && runs_hopper(device) && aligned && args.k > 8 &&
-                 products > most
+  return args.compute == Compute::Default && runs_hopper(device) && args.k > 8 && products > most &&
+                 aligned()
              ? "tensor_bf16x6 is faster"
              : nullptr;
 }
@@ -282,12 +286,12 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (args.in != DType::f32 && args.in != DType::f64 && args.in != DType::cf32)
     return "for f32, f64 and cf32";
   if (args.k > kMostDepth) return "for k of at most 32";
+  if (args.config < 0)
+    if (const char* reason = is_slower(args, device)) return reason;
   const Plan plan = plan_of(args, device);
   if (!plan.fits) return "has no room for so many columns";
   if (plan.strips * plan.chunks > std::numeric_limits<int>::max() / args.batch)
     return "for fewer matrices";
-  if (args.config < 0)
-    if (const char* reason = is_slower(args, device)) return reason;
   if (const char* reason = declines_halfway(args)) return reason;
   return declines_emulation(args, device);
 }
@@ -300,11 +304,8 @@ void run_as(const GemmArgs& args, const Plan& plan, const CudaQueue& queue) {
   p.rows = plan.rows;
   p.strips = plan.strips;
   p.chunks = plan.chunks;
-  const auto is_aligned = [&](const Input& x) {
-    return access_bits(x, args.batch, int(sizeof(T))) % 16 == 0;
-  };
-  p.vectors_a = is_aligned(args.A);
-  p.vectors_b = is_aligned(args.B);
+  p.vectors_a = has_vectors(args.A, args);
+  p.vectors_b = has_vectors(args.B, args);
   launch_early(After::Anything, queue, short_k_kernel<V>,
                unsigned(p.strips * p.chunks * args.batch), kThreads, plan.shared, p);
 }
