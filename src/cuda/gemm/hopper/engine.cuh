@@ -76,7 +76,7 @@ struct Piece {
       bytes = units == 0 ? 0 : cluster * unsigned(share) * kDepthBytes;
     } else {
       boxes = min(max((p.size - begin + kElements - 1) / kElements, 0), kBoxes);
-      bytes = unsigned(cluster == 1 ? boxes : kBoxes) * kBoxBytes;
+      bytes = unsigned(boxes) * kBoxBytes;
     }
   }
 
@@ -91,7 +91,7 @@ struct Piece {
                    matrix, full);
     }
   }
-  /// The block's share, to all blocks; boxes beyond the operand too.
+  /// The block's share, to all blocks.
   __device__ void load_share(unsigned rank, unsigned cluster, unsigned to, int k, int matrix,
                              Barrier full) const {
     const auto all = static_cast<unsigned short>((1u << cluster) - 1);
@@ -100,7 +100,7 @@ struct Piece {
     } else {
 #pragma unroll
       for (int c = 0; c < kBoxes; ++c)
-        if ((unsigned(c) & (cluster - 1)) == rank)
+        if (c < boxes && (unsigned(c) & (cluster - 1)) == rank)
           load_box_to(all, to + unsigned(c) * kBoxBytes, panels.map_of_step(k),
                       begin + c * kElements, k, matrix, full);
     }
@@ -143,6 +143,11 @@ __device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
       if (p.brings_c && !item.cut)
         bring_results<T>(p, ring, stages, barriers, row0, col0, item.batch);
   }
+  // Nobody leaves whom another block may still tell that a stage is empty. (A barrier of the
+  // cluster that says so waits until the whole device sees what was stored.)
+  if (s.cluster > 1)
+    for (int i = 0; i < T::kStages; ++i, ring.advance())
+      barriers.empty(ring.stage).wait(ring.parity ^ 1);
 }
 
 /// The products of a consumer's rows of a panel of A with one of B: added to d or, unless kAdd, in
@@ -368,7 +373,10 @@ __global__ void __launch_bounds__(kThreads, 1)
     }
     fence_barriers();
   }
-  meet_cluster();
+  if (T::kJoins || p.schedule.cluster > 1)
+    meet_cluster();
+  else
+    __syncthreads();
   let_next_kernel_begin();
   wait_for_earlier_kernels();
   if constexpr (kPlanesOf < In >> 1) {
@@ -387,11 +395,7 @@ __global__ void __launch_bounds__(kThreads, 1)
                            out + unsigned(number) * T::kBoxes * kBoxBytes};
     consume<T, In, kAAlongK, kBAlongK>(p, stages, barriers, self);
   }
-  // Nobody leaves whose shared memory another block may still read, or tell that a stage is empty.
-  if (T::kJoins)
-    meet_cluster();
-  else
-    sync_cluster();
+  if (T::kJoins) meet_cluster();  // nobody leaves whose shared memory another block may still read
 #endif
 }
 

@@ -22,7 +22,9 @@ struct TileInfo {
   bool turned = false;  ///< always of C^T
   constexpr bool joins() const { return has_joined(rows, cols); }
   /// Whether it is one of C^T; `turns`: Shape::turns.
-  constexpr bool is_turned(bool turns) const { return turned || (plain && turns); }
+  constexpr bool is_turned(bool turns) const {
+    return turned || (plain && cols % 64 != 0 && turns);
+  }
 };
 
 /// By number; figures of an H200.
@@ -46,6 +48,7 @@ inline constexpr TileInfo kHalfTiles[] = {
     {128, 96, true, 0.35, 0.26, 0.55, true},
     {128, 80, true, 0.32, 0.24, 0.5, true},
     {64, 128, true, 0.25, 0.20, 0.4, true, true},
+    {64, 64, true, 0.19, 0.10, 0.3, true},
 };
 
 /// Those whose rows' operand goes through registers: consumers that multiply alone lose the time in
@@ -109,10 +112,10 @@ struct Plan {
 
 /// Estimates, in microseconds, fitted to an H200.
 struct Cost {
-  static constexpr double kStart = 4.2;         // of a launch, until the first products
+  static constexpr double kStart = 3.4;         // of a launch, until the first products
   static constexpr double kSecondKernel = 1.9;  // that adds up slices
   static constexpr double kSlice = 0.03;        // of them, each
-  static constexpr double kJoin = 1.0;          // of slices that are joined
+  static constexpr double kJoin = 1.8;          // of slices that are joined
   static constexpr double kJoinedSum = 6e-5;    // of each sum of theirs after the first
   // Memory is read in so much more time where several blocks need the same of both operands, but
   // are far from each other: as clusters of slices, or where whole tiles are computed by blocks
@@ -123,7 +126,10 @@ struct Cost {
   static constexpr double kMemoryBytes = 4.3e6;  // of A, B and C a microsecond, all blocks busy
   // An element of results that are not boxes, more than in boxes, also while others multiply.
   static constexpr double kByThreads = 1e-4;
-  static constexpr double kCluster = 0.9;  // that clusters of two start later, those of four twice
+  static constexpr double kCluster = 0.6;  // that clusters of two start later, those of four twice
+  // Clusters of four that share the larger operand: bf16 TT 200×3000×3000 by 64×128 15.4 us, of the
+  // transpose 14.0.
+  static constexpr double kSharedLarger = 1.04;
   // Blocks that fetch all for themselves take so much longer for a step: the clock is lower where
   // more power is drawn. (16384³ of floats in planes 1.017, 8192³ 1.021, 4096³ 1.008.)
   static constexpr double kApart = 1.02;
@@ -148,9 +154,9 @@ inline Plan plan_of(Shape x, const Config& c) {
     std::swap(x.m, x.n);
     std::swap(x.loose_a, x.loose_b);
   }
-  // Each block of a cluster brings columns that there are; of few rows of C nothing is shared.
-  if (c.cluster > 1 && (t.turned || x.n <= t.cols / 2)) return {};
   const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+  // Each block of a cluster brings columns that there are, eight or more.
+  if (c.cluster > ceil_div(std::min<std::int64_t>(x.n, t.cols), 8)) return {};
   Plan p;
   p.tile = c.tile;
   p.cluster = c.cluster;
@@ -182,8 +188,10 @@ inline Plan plan_of(Shape x, const Config& c) {
   };
   const double lines =
       lines_of(t.rows, x.m, x.loose_a) + lines_of(t.cols, x.n, x.loose_b) / c.cluster;
-  const double step =
-      std::max(t.step, lines * 128 / Cost::kStepBytes) * (c.cluster > 1 ? 1 : Cost::kApart);
+  const double step = std::max(t.step, lines * 128 / Cost::kStepBytes) *
+                      (c.cluster == 1                ? Cost::kApart
+                       : c.cluster == 4 && x.n > x.m ? Cost::kSharedLarger
+                                                     : 1);
   const auto round = [&](double blocks, double steps) {
     const double busy = std::min(blocks / double(at_once), 1.0);
     return steps * (t.alone + (step - t.alone) * busy);

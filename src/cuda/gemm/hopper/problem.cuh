@@ -64,12 +64,16 @@ struct Joins : Base {
   static_assert(Base::kRows * Base::kCols * 4 <= Base::kStages * Base::kStageBytes);
 };
 
+/// A tile for products that kPlain says, whatever its columns.
+template <class Base>
+struct Plain : Base {
+  static constexpr bool kPlain = true;
+};
+
 /// A tile for few rows of C, which are the columns of C^T: what is read of op(B) is in one tile
 /// only. Where it is in two, blocks that share it and are not neighbours read it more slowly.
 template <class Base>
-struct FewRows : Turned<Base> {
-  static constexpr bool kPlain = true;
-};
+struct FewRows : Plain<Turned<Base>> {};
 
 /// A tile whose rows' operand, of 4-byte elements that are not stored along k, goes through
 /// registers: fragments.cuh. kTurned: as Turned.

@@ -36,6 +36,7 @@ using Plain112 = Tile<128, 112, 6, 2, true>;
 using Plain96 = Tile<128, 96, 6, 2, true>;
 using Plain80 = Tile<128, 80, 7, 2, true>;
 using Few = FewRows<Small>;
+using Narrow = Plain<Tile<64, 64, 12, 2, true>>;
 
 template <class... Tiles>
 struct TileList {
@@ -49,8 +50,8 @@ auto tiles_for() {
   else if constexpr (std::is_same_v<In, Residues>)
     return TileList<Large, Medium, Small>{};
   else if constexpr (kBytesOf<In> == 2)
-    return TileList<Large, Wide, Medium, Small, Plain176, Plain144, Plain112, Plain96, Plain80,
-                    Few>{};
+    return TileList<Large, Wide, Medium, Small, Plain176, Plain144, Plain112, Plain96, Plain80, Few,
+                    Narrow>{};
   else
     return TileList<Large, Wide, Medium, Small>{};
 }
@@ -134,7 +135,7 @@ void run_tile(Problem<Sum<In>>& p, const Source& a, const Source& b, const CudaQ
     p.panels_a = panels(a, T::kRows, 1);
     p.panels_b = panels(b, T::kCols, int(p.schedule.cluster));
   }
-  if constexpr (std::is_same_v<T, Few>) {
+  if constexpr (T::kPlain && T::kCols % 64 == 0) {
     if (a.along_k && b.along_k)
       launch_engine<T, In, true, true>(p, queue);
     else if (a.along_k)
