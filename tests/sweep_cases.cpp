@@ -454,6 +454,25 @@ std::vector<Case> few_vector_cases(std::string_view op, Types types) {
               one.strideC = kPacked;
               list.push_back(one);
             }
+      // Up to a few rows times a matrix, or a few steps of k: what is in registers is as many rows,
+      // steps and ends of either as these sizes give.
+      for (int i = 0; i < 96; ++i) {
+        constexpr std::int64_t kLong[] = {31, 32, 33, 40, 64, 65, 100, 127, 300, 1030, 2090};
+        const bool shallow = i % 2 == 0;
+        GemmCase one = sampled(sampler, c);
+        one.m = shallow ? 1 + sampler.below(40) : 1 + sampler.below(6);
+        one.n = sampler.pick(kLong);
+        one.k = shallow ? 1 + sampler.below(8) : sampler.chance(50) ? 16 + sampler.below(24) : 300;
+        one.batch = sampler.chance(20) ? 2 : 1;
+        one.layout = Layout::RowMajor;
+        one.transA = sampler.chance(50) ? Op::Trans : Op::NoTrans;
+        one.transB = Op::NoTrans;
+        one.lda = line_length(one.layout, one.transA, one.m, one.k) + sampler.below(3);
+        one.ldb = one.n + sampler.below(3);
+        one.ldc = one.n + sampler.below(3);
+        one.strideC = kPacked;
+        list.push_back(one);
+      }
       // A small C with rows of both operands along k, or columns.
       for (const std::int64_t m : {2, 3, 5, 8, 13, 24})
         for (const std::int64_t n : {2, 4, 7, 16, 23, 31})

@@ -65,6 +65,7 @@ struct GemmPanels {
   int mr, nr;           ///< rows and columns of C that the largest microkernel keeps in registers
   int size;             ///< bytes of an element
   bool constant_steps;  ///< steps of k through packed panels take fewer instructions than others
+  int most_shallow;     ///< k up to which there is `shallow`
   /// A tile whose B has contiguous rows in panels of nr columns, panel j * b_panel elements after
   /// the first for columns from j. All panels pass by a slice of A. Unless `copies` is null, it is
   /// copied there first, column by column, in room for mr rows of k elements and kSlicePad bytes;
@@ -75,6 +76,9 @@ struct GemmPanels {
   /// The same with all slices of A passing by a panel of B. `sliced`: A is as pack_a left it where
   /// its rows are not contiguous.
   void (*block_panels)(const GemmTile& tile, std::int64_t b_panel, bool sliced);
+  /// A tile with no more steps of k than most_shallow, B's rows contiguous; C is written row by
+  /// row.
+  void (*shallow)(const GemmTile& tile);
   /// m rows, `depth` deep: to rows of packed_row elements where a_col is 1, else to slices.
   void (*pack_a)(void* to, const void* from, std::int64_t a_row, std::int64_t a_col, std::int64_t m,
                  std::int64_t depth, std::int64_t packed_row);
@@ -144,6 +148,9 @@ struct ThinPart {
   void* y;
   std::int64_t y_ld;
   int vectors;
+  /// Few vectors, of a matrix that a cache holds: rows are not counted by how many streams memory
+  /// gives, and up to kFewVectors of them are in registers (few_rows.hpp).
+  bool few;
   bool far;  ///< M is fetched into the second-level cache, further ahead; else into the first
   DotLimits limits;  ///< of elements of M, where magnitudes count
   /// By kThinPart of the elements of a vector of y: set where an element of M is beyond the limits,
@@ -151,6 +158,7 @@ struct ThinPart {
   bool* beyond;
 };
 inline constexpr std::int64_t kThinPart = 64;
+inline constexpr int kFewVectors = 3;
 
 /// Products of a few vectors with a matrix of one type, which is read once.
 struct ThinKernels {
@@ -168,6 +176,8 @@ struct ThinKernels {
   int most_along[2] = {0, 0};
   /// Bytes of a matrix up to which, times one vector, it is fetched into the first level.
   std::int64_t near = 0;
+  /// Likewise of ThinPart::few, for up to kFewVectors and for more.
+  std::int64_t few[2] = {0, 0};
 };
 
 /// A block of C = alpha op(A) + beta op(B): m×n of C. A or B null: its term is absent. Transposed

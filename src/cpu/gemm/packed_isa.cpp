@@ -29,6 +29,7 @@
 #include <limits>
 #include <utility>
 
+#include "cpu/gemm/few_rows.hpp"
 #include "cpu/isa.hpp"
 #include "cpu/simd.hpp"
 
@@ -192,9 +193,14 @@ void micro(Micro<T>& s, const std::byte* a, const std::byte* b, std::byte* c, st
   constexpr bool kConstant = kSteps > 1 && (kSpread || (kTaller<T> && NV == 1 && !Tail));
   constexpr std::int64_t kPackedCol = (Rows ? 1 : H) * T::kSize, kPackedRow = NV * kVectorBytes;
   const bool packed = kConstant && col == kPackedCol && b_row == kPackedRow;
+  // Likewise at distances that few registers hold: columns of A where they lie, beside packed B,
+  // and rows of a B as narrow as three vectors.
+  constexpr bool kStrides = kSteps > 1 && !T::kComplex && ((kSpread && !Rows) || NV == 3);
+  const bool strided = kStrides && !packed && (NV == 3 || b_row == kPackedRow);
   // Of small operands nothing needs fetching, and a loop of a few steps ends in a branch that is
   // foreseen wrongly (float 33×48×33 took 1.3 times as long).
-  const bool fetches_b = kSpread && !packed && (kSteps == 1 || s.chunk > 0 || s.prefetch);
+  const bool fetches_b =
+      kSpread && !packed && !strided && (kSteps == 1 || s.chunk > 0 || s.prefetch);
   const std::int64_t chunk = kSpread && s.chunk > 0       ? s.chunk
                              : fetches_b && k > kAheadOfB ? k - kAheadOfB
                                                           : k;
@@ -205,14 +211,14 @@ void micro(Micro<T>& s, const std::byte* a, const std::byte* b, std::byte* c, st
     V sums[sets][H][NV];
 #pragma GCC unroll 16
     for (int i = 0; i < H; ++i)
-#pragma GCC unroll 2
+#pragma GCC unroll 3
       for (int v = 0; v < NV; ++v)
-#pragma GCC unroll 2
+#pragma GCC unroll 3
         for (int set = 0; set < sets; ++set) sums[set][i][v] = V{};
     if (s.prefetch && !(kSpread && s.chunk > 0)) {
 #pragma GCC unroll 16
       for (int i = 0; i < H; ++i)
-#pragma GCC unroll 2
+#pragma GCC unroll 3
         for (int v = 0; v < NV; ++v)
           __builtin_prefetch(c + s.ahead + i * c_row + v * kVectorBytes, 1);
     }
@@ -230,7 +236,7 @@ void micro(Micro<T>& s, const std::byte* a, const std::byte* b, std::byte* c, st
     do {
       if (kSpread && s.chunk > 0) {
         if (s.prefetch) {
-#pragma GCC unroll 2
+#pragma GCC unroll 3
           for (int v = 0; v < NV; ++v) __builtin_prefetch(fetched + v * kVectorBytes, 1);
           fetched += c_row;
         }
@@ -245,7 +251,7 @@ void micro(Micro<T>& s, const std::byte* a, const std::byte* b, std::byte* c, st
       const auto step = [&](std::int64_t at_a, std::int64_t at_b, bool fetch_b)
           __attribute__((always_inline)) {
         V x[NV];
-#pragma GCC unroll 2
+#pragma GCC unroll 3
         for (int v = 0; v < NV; ++v) {
           const std::byte* from = from_b + at_b + v * kVectorBytes;
           x[v] = Tail && v == NV - 1 ? load_first<V>(from, tail) : load<V>(from);
@@ -255,11 +261,11 @@ void micro(Micro<T>& s, const std::byte* a, const std::byte* b, std::byte* c, st
 #pragma GCC unroll 16
         for (int i = 0; i < H; ++i) {
           const std::byte* from = (Rows ? base[i / 3] + i % 3 * row : base[0] + i * row) + at_a;
-#pragma GCC unroll 2
+#pragma GCC unroll 3
           for (int set = 0; set < sets; ++set) {
             Real y;
             __builtin_memcpy(&y, from + set * int(sizeof(Real)), sizeof y);
-#pragma GCC unroll 2
+#pragma GCC unroll 3
             for (int v = 0; v < NV; ++v) add_product(sums[set][i][v], y, x[v]);
           }
         }
@@ -280,6 +286,14 @@ void micro(Micro<T>& s, const std::byte* a, const std::byte* b, std::byte* c, st
           go(kSteps * kPackedCol, kSteps * kPackedRow);
         }
       }
+      if (strided) {
+        const std::int64_t b_each = NV == 3 ? b_row : kPackedRow;
+        for (; p >= kSteps; p -= kSteps) {
+#pragma GCC unroll 4
+          for (int u = 0; u < kSteps; ++u) step(u * col, u * b_each, false);
+          go(kSteps * col, kSteps * b_each);
+        }
+      }
       for (; p > 0; --p) {
         step(0, 0, kSpread);
         go(col, b_row);
@@ -291,7 +305,7 @@ void micro(Micro<T>& s, const std::byte* a, const std::byte* b, std::byte* c, st
       const bool reads = How == Finish::Add || (How == Finish::Scale && s.read_c);
 #pragma GCC unroll 16
       for (int i = 0; i < H; ++i) {
-#pragma GCC unroll 2
+#pragma GCC unroll 3
         for (int v = 0; v < NV; ++v) {
           std::byte* to = c + i * c_row + v * kVectorBytes;
           V sum = sums[0][i][v];
@@ -349,6 +363,20 @@ constexpr TallTable<T> tall_table(std::integer_sequence<int, H...>) {
 }
 template <class T>
 constexpr TallTable<T> kTallMicro = tall_table<T>(std::make_integer_sequence<int, T::kTall>());
+
+// Rows by three vectors, which take fewer instructions than a panel and a narrow one beside it.
+constexpr int kWideRows = kSteps > 1 ? 4 : 0;
+template <class T>
+struct WideTable {
+  MicroKernel<T> of[2][2][kWideRows + 1];  // [rows of A contiguous][masked][height - 1]
+};
+template <class T, int... H>
+constexpr WideTable<T> wide_table(std::integer_sequence<int, H...>) {
+  return {{{{micro<T, H + 1, 3, false, false>...}, {micro<T, H + 1, 3, true, false>...}},
+           {{micro<T, H + 1, 3, false, true>...}, {micro<T, H + 1, 3, true, true>...}}}};
+}
+template <class T>
+constexpr WideTable<T> kWideMicro = wide_table<T>(std::make_integer_sequence<int, kWideRows>());
 
 // Steps of k up to which a panel of B one vector wide stays in registers, beside the sums of some
 // rows; rows of C from which on it does.
@@ -584,6 +612,28 @@ MBLAS_INLINE void multiply_panels(Micro<T>& s, const GemmTile& t, const std::byt
   }
 }
 
+/// All slices of A by a B of three vectors of columns at most, whose rows are contiguous.
+template <class T>
+void multiply_wide(Micro<T>& s, const GemmTile& t) {
+  const Slices slices = slices_of<T>(t.m, kWideRows);
+  const MicroKernel<T>* const kernels = kWideMicro<T>.of[t.a_col == 1][t.n < 3 * T::kV];
+  const auto* a = static_cast<const std::byte*>(t.A);
+  auto* c = static_cast<std::byte*>(t.C);
+  s.tail = int(t.n - T::kNR);
+  s.b_step = 0;
+  // First the taller slices, then the others.
+  for (int part = 0; part < 2; ++part) {
+    const std::int64_t h = slices.height + (part == 0);
+    const std::int64_t count = part == 0 ? slices.taller : slices.count - slices.taller;
+    if (count == 0) continue;
+    s.a_step = h * s.a_row;
+    s.c_step = h * s.c_row;
+    kernels[h - 1](s, a, static_cast<const std::byte*>(t.B), c, count);
+    a += count * s.a_step;
+    c += count * s.c_step;
+  }
+}
+
 /// Packs `count` columns of h contiguous elements, `pitch` bytes apart.
 template <class T>
 MBLAS_INLINE void copy_columns(std::byte* dst, const std::byte* src, std::int64_t pitch,
@@ -650,6 +700,95 @@ void transpose_slice(std::byte* dst, const std::byte* src, std::int64_t pitch, s
   for (std::int64_t p = whole; p < depth; ++p)
     for (std::int64_t i = 0; i < h; ++i)
       __builtin_memcpy(dst + p * column + i * size, src + i * pitch + p * size, size);
+}
+
+/// Few steps of k: elements of A are in registers, and rows of C are written as a few streams, each
+/// from its begin to where the rows of B leave the first-level cache. Panels would write 64 bytes
+/// of each row at a time and take as long for their way in and out as for the sums.
+template <class T, int K>
+void shallow(const GemmTile& t) {
+  const Micro<T> s = micro_of<T>(t);
+  using Real = typename T::Real;
+  using V = Vector<Real>;
+  constexpr int kTogether = int(smaller(4, (kVectorRegisters - 1) / (K + 1)));
+  constexpr std::int64_t most = (16 << 10) / (K * kLine) * (kLine / T::kSize);  // columns
+  for (std::int64_t j0 = 0; j0 < t.n; j0 += most) {
+    const std::int64_t cols = smaller(most, t.n - j0);
+    const auto* const B = static_cast<const std::byte*>(t.B) + j0 * T::kSize;
+    const auto rows = [&]<int H, Finish How>(std::integral_constant<int, H>,
+                                             std::integral_constant<Finish, How>, std::int64_t i)
+        __attribute__((always_inline)) {
+      const bool reads = How == Finish::Add || (How == Finish::Scale && s.read_c);
+      const auto* const a = static_cast<const std::byte*>(t.A) + i * s.a_row;
+      auto* const C = static_cast<std::byte*>(t.C) + i * s.c_row + j0 * T::kSize;
+      V x[H][K];
+#pragma GCC unroll 4
+      for (int r = 0; r < H; ++r)
+#pragma GCC unroll 8
+        for (int p = 0; p < K; ++p) {
+          Real y;
+          __builtin_memcpy(&y, a + r * s.a_row + p * s.a_col, sizeof y);
+          x[r][p] = V{} + y;
+          pin(x[r][p]);
+        }
+      const auto some = [&](std::int64_t j, int count) __attribute__((always_inline)) {
+        V sums[H];
+#pragma GCC unroll 4
+        for (int r = 0; r < H; ++r) sums[r] = V{};
+#pragma GCC unroll 8
+        for (int p = 0; p < K; ++p) {
+          const std::byte* const from = B + p * s.b_row + j * T::kSize;
+          V b = count < T::kV ? load_first<V>(from, count) : load<V>(from);
+          if (H > 1) pin(b);
+#pragma GCC unroll 4
+          for (int r = 0; r < H; ++r) sums[r] += x[r][p] * b;
+        }
+#pragma GCC unroll 4
+        for (int r = 0; r < H; ++r) {
+          std::byte* const to = C + r * s.c_row + j * T::kSize;
+          if (count < T::kV)
+            store_first(to, finish<How>(s, sums[r], reads ? load_first<V>(to, count) : V{}), count);
+          else
+            store(to, finish<How>(s, sums[r], reads ? load<V>(to) : V{}));
+        }
+      };
+      std::int64_t j = 0;
+      for (; j + T::kV <= cols; j += T::kV) some(j, T::kV);
+      if (j < cols) some(j, int(cols - j));
+    };
+    const auto all = [&]<Finish How>(std::integral_constant<Finish, How> how)
+        __attribute__((always_inline)) {
+      std::int64_t i = 0;
+      for (; i + kTogether <= t.m; i += kTogether)
+        rows(std::integral_constant<int, kTogether>(), how, i);
+      for (; i < t.m; ++i) rows(std::integral_constant<int, 1>(), how, i);
+    };
+    if (s.finish == Finish::Store)
+      all(std::integral_constant<Finish, Finish::Store>());
+    else if (s.finish == Finish::Add)
+      all(std::integral_constant<Finish, Finish::Add>());
+    else
+      all(std::integral_constant<Finish, Finish::Scale>());
+  }
+}
+
+/// Steps of k up to which it is done so. Not measured with 32 registers.
+template <class T>
+constexpr int kMostShallow = kVectorRegisters == 16 && !T::kComplex ? 6 : 0;
+template <class T>
+struct ShallowTable {
+  void (*of[kMostShallow<T> + 1])(const GemmTile&);  // [k - 1]
+};
+template <class T, int... K>
+constexpr ShallowTable<T> shallow_table(std::integer_sequence<int, K...>) {
+  return {{shallow<T, K + 1>...}};
+}
+template <class T>
+constexpr ShallowTable<T> kShallow =
+    shallow_table<T>(std::make_integer_sequence<int, kMostShallow<T>>());
+template <class T>
+void shallow_of(const GemmTile& t) {
+  kShallow<T>.of[t.k - 1](t);
 }
 
 template <class T>
@@ -720,6 +859,9 @@ void block_panels(const GemmTile& t, std::int64_t b_panel, bool sliced) {
                                       static_cast<const std::byte*>(t.B),
                                       static_cast<std::byte*>(t.C), t.m);
     }
+  }
+  if constexpr (kTaller<T>) {
+    if (!sliced && b_panel == 1 && t.n > T::kNR && t.n <= 3 * T::kV) return multiply_wide<T>(s, t);
   }
   multiply_panels<T>(s, t, static_cast<const std::byte*>(t.A), static_cast<const std::byte*>(t.B),
                      static_cast<std::byte*>(t.C), b_panel, sliced);
@@ -802,6 +944,61 @@ void pack_a(void* to, const void* from, std::int64_t a_row, std::int64_t a_col, 
   copy_slices<T>(dst, src, a_col * size, slices, 0, slices.count, depth);
 }
 
+/// Columns and k from which on a few rows are multiplied as few_rows.hpp does it, with the sums of
+/// some columns on the stack.
+constexpr std::int64_t kLeastFewColumns = 32, kLeastFewDepth = 16, kFewSums = 8 << 10;
+
+/// Few rows of A times a B with contiguous rows, with the bits of the microkernels.
+template <class T, int R>
+void few_rows(const Micro<T>& s, const GemmTile& t, const std::byte* A, const std::byte* B,
+              std::byte* C) {
+  using Real = typename T::Real;
+  using V = Vector<Real>;
+  constexpr std::int64_t most = kFewSums / (R * T::kSize) / T::kV * T::kV;
+  alignas(64) Real sums[R * most];
+  const auto* const x = reinterpret_cast<const Real*>(A);
+  const auto* const M = reinterpret_cast<const Real*>(B);
+  for (std::int64_t j = 0; j < t.n; j += most) {
+    const std::int64_t cols = smaller(most, t.n - j);
+    multiply_few<Real, R>(M + j, t.b_row, x, t.a_row, t.a_col, sums, most, cols, t.k, true,
+                          [](std::int64_t, const Real*) {});
+    const auto write = [&]<Finish How>(std::integral_constant<Finish, How>)
+        __attribute__((always_inline)) {
+      const bool reads = How == Finish::Add || (How == Finish::Scale && s.read_c);
+      for (int r = 0; r < R; ++r) {
+        std::byte* to = C + r * s.c_row + j * T::kSize;
+        for (std::int64_t i = 0; i < cols; i += T::kV, to += kVectorBytes) {
+          const V sum = load<V>(sums + r * most + i);
+          const int left = int(smaller(cols - i, T::kV));
+          if (left == T::kV)
+            store(to, finish<How>(s, sum, reads ? load<V>(to) : V{}));
+          else
+            store_first(to, finish<How>(s, sum, reads ? load_first<V>(to, left) : V{}), left);
+        }
+      }
+    };
+    if (s.finish == Finish::Store)
+      write(std::integral_constant<Finish, Finish::Store>());
+    else if (s.finish == Finish::Add)
+      write(std::integral_constant<Finish, Finish::Add>());
+    else
+      write(std::integral_constant<Finish, Finish::Scale>());
+  }
+}
+
+template <class T>
+using FewRows = void (*)(const Micro<T>&, const GemmTile&, const std::byte*, const std::byte*,
+                         std::byte*);
+/// Null: not for them.
+template <class T>
+MBLAS_INLINE FewRows<T> few_rows_of(const GemmTile& t) {
+  if constexpr (!T::kComplex) {
+    constexpr FewRows<T> of[kFewVectors] = {few_rows<T, 1>, few_rows<T, 2>, few_rows<T, 3>};
+    if (t.m <= kFewVectors && t.n >= kLeastFewColumns && t.k >= kLeastFewDepth) return of[t.m - 1];
+  }
+  return nullptr;
+}
+
 /// `count` products one after the other, with nothing but the stack.
 template <class T, bool Packed>
 void small_batch(const GemmTile& t, std::int64_t count, std::int64_t stride_a,
@@ -813,11 +1010,14 @@ void small_batch(const GemmTile& t, std::int64_t count, std::int64_t stride_a,
   const auto* B = static_cast<const std::byte*>(t.B);
   auto* C = static_cast<std::byte*>(t.C);
   const bool rows = t.a_col == 1, taller = kTaller<T> && t.n <= T::kV && t.m > T::kMR;
+  const FewRows<T> few = Packed ? nullptr : few_rows_of<T>(t);
   for (std::int64_t i = 0; i < count; ++i) {
     const auto slice = [&](std::int64_t, std::int64_t row, std::int64_t) {
       return A + row * s.a_row;
     };
-    if (taller && !Packed) {
+    if (few) {
+      few(s, t, A, B, C);
+    } else if (taller && !Packed) {
       multiply_panels<T>(s, t, A, B, C, 1, false);
     } else if constexpr (Packed) {
       alignas(64) std::byte packed[kSmallBytes];
@@ -1039,8 +1239,9 @@ constexpr auto one_of() {
 
 template <class T>
 constexpr GemmPanels row() {
-  return {T::kTag,         T::kMR,    T::kNR,    T::kSize, (kSteps > 1), block_rows<T>,
-          block_panels<T>, pack_a<T>, pack_b<T>, small<T>, one_of<T>()};
+  return {T::kTag,         T::kMR,        T::kNR,          T::kSize,      (kSteps > 1),
+          kMostShallow<T>, block_rows<T>, block_panels<T>, shallow_of<T>, pack_a<T>,
+          pack_b<T>,       small<T>,      one_of<T>()};
 }
 
 }  // namespace

@@ -118,7 +118,7 @@ struct Plan {
   int threads;
   int buffers;    // for sums: of each thread, or one where there are chunks
   bool by_entry;  // threads take whole problems of a batch
-  bool far;
+  bool far, few;  // as in ThinPart
 
   std::int64_t head_bytes() const { return x_bytes + native_bytes + flag_bytes; }
   std::int64_t bytes() const { return head_bytes() + buffers * (sum_bytes + turned_bytes); }
@@ -153,7 +153,9 @@ Plan plan(const GemmArgs& args, int num_threads) {
   p.sum_bytes = round_up(p.chunks * p.sums_ld * sums, kAlignment);
   p.turned_bytes = p.shape.columns && needs_finish(args) ? round_up(p.block * sums, kAlignment) : 0;
   const CacheSizes& cache = cache_sizes();
-  p.far = cache.first <= kSmallFirst && matrix > double(cache.first) &&
+  const bool vectors_few = p.shape.vectors <= kFewVectors;
+  p.few = !p.shape.dot && matrix <= double(kernel.few[!vectors_few]);
+  p.far = cache.first <= kSmallFirst && matrix > double(cache.first) && !(p.few && vectors_few) &&
           (p.shape.vectors > 1 || matrix > double(kernel.near));
   return p;
 }
@@ -244,6 +246,7 @@ class Product {
     g.ld = shape_.ld;
     g.vectors = shape_.vectors;
     g.far = plan_.far;
+    g.few = plan_.few;
     g.limits = limits_;
     g.beyond = beyond;
     const int together = x.kernel.group ? x.kernel.group : shape_.dot ? 1 : shape_.vectors;
