@@ -236,9 +236,11 @@ TEST_P(Gpu, LargeProductsAreTheSameEachTime) {
 
 TEST_P(Gpu, ForcedTilesInBatches) {
   if (GetParam() != "cuda" || queue->device().capability != 90) GTEST_SKIP() << "for tensor_wgmma";
-  for (const char* config : {"128x112", "128x144_cluster2", "128x144_cluster4", "128x80_cluster4",
-                             "128x176_slices2", "64x128_joined2", "64x128_joined3", "128x64",
-                             "128x64_joined2", "128x80_joined3", "128x96_joined2"})
+  for (const char* config :
+       {"128x112", "128x144_cluster2", "128x144_cluster4", "128x80_cluster4", "128x176_slices2",
+        "64x128_joined2", "64x128_joined3", "128x64", "128x64_joined2", "128x80_joined3",
+        "128x96_joined2", "128x64_cluster2", "128x64_cluster4", "64x64", "64x64_cluster2",
+        "64x64_cluster4", "64x64_slices3", "64x64_joined2"})
     for (const Op a : {Op::NoTrans, Op::Trans}) {
       const auto problem = cases::prepare(cases::GemmCase{.in = DType::bf16,
                                                           .out = DType::bf16,

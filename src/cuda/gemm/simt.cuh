@@ -726,7 +726,7 @@ __global__ void __launch_bounds__(Shape::kThreads, blocks_of<Shape>(kCopyA, kCop
           }
           share.store(target, v, total);
         }
-        sync_cluster();
+        meet_cluster();
         return;
       }
     }

@@ -16,6 +16,7 @@
 
 #include "cuda/early.cuh"
 #include "cuda/gemm/gemm.cuh"
+#include "cuda/gemm/instructions.cuh"
 
 namespace mblas::cuda::thin {
 
@@ -285,7 +286,7 @@ __global__ void __launch_bounds__(kThreads, Shape<In, kShort, kAlongK, kVectors>
     for (int i = 1; i < p.parts; ++i) total = total + *cluster.map_shared_rank(found + at, i);
     store_sum<In>(p, total, batch, l0 + l, s);
   });
-  cluster.sync();
+  meet_cluster();
 #endif
 }
 

@@ -198,7 +198,7 @@ __global__ void __launch_bounds__(kThreads, 1) engine_kernel(const __grid_consta
     }
     fence_barriers();
   }
-  sync_cluster();
+  meet_cluster();
   if (threadIdx.x < kWarpgroup) {
     leave_registers<40>();
     if (threadIdx.x == 0) produce(p, stages, barriers, rank);
@@ -206,7 +206,7 @@ __global__ void __launch_bounds__(kThreads, 1) engine_kernel(const __grid_consta
     take_registers<232>();
     consume(p, stages, barriers, rank);
   }
-  sync_cluster();  // nobody leaves whose shared memory the other block may still use
+  if (p.cluster > 1) sync_cluster();  // nobody leaves whose memory the other block may still use
 #endif
 }
 
