@@ -46,18 +46,20 @@ inline bool in_boxes(const GemmArgs& args) {
 inline Shape shape_of(const GemmArgs& args, std::span<const TileInfo> tiles, int size,
                       const DeviceInfo& device) {
   const bool boxes = in_boxes(args) && args.beta == Scalar{};
-  return {tiles.data(),
-          int(tiles.size()),
-          args.m,
-          args.n,
-          args.batch,
-          ceil_div(args.k * size, kDepthBytes),
-          device.compute_units,
-          kMostSumBytes,
-          boxes,
-          boxes && args.n * size_of(args.out) % 16 == 0,
-          false,
-          false};
+  Shape shape = {tiles.data(),
+                 int(tiles.size()),
+                 args.m,
+                 args.n,
+                 args.batch,
+                 ceil_div(args.k * size, kDepthBytes),
+                 device.compute_units,
+                 kMostSumBytes,
+                 boxes,
+                 boxes && args.n * size_of(args.out) % 16 == 0,
+                 false,
+                 false};
+  shape.filled = args.k * size < kDepthBytes;
+  return shape;
 }
 
 /// By the call's configuration or the model; with no rows where there is none.

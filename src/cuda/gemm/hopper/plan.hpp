@@ -48,7 +48,7 @@ inline constexpr TileInfo kHalfTiles[] = {
     {128, 96, true, 0.35, 0.26, 0.55, true},
     {128, 80, true, 0.32, 0.24, 0.5, true},
     {64, 128, true, 0.25, 0.20, 0.4, true, true},
-    {64, 64, true, 0.19, 0.10, 0.3, true},
+    {64, 64, true, 0.19, 0.10, 0.6, true},
 };
 
 /// Those whose rows' operand goes through registers: consumers that multiply alone lose the time in
@@ -92,6 +92,7 @@ struct Shape {
   bool loose_a, loose_b;   ///< rows do not start at lines of the cache: a box is in two of each
   bool plain = false;      ///< tiles may be plain
   bool turns = false;      ///< those are of C^T
+  bool filled = false;     ///< k is less than a step, which the copy engine fills up
   bool operator==(const Shape&) const = default;
 };
 
@@ -115,7 +116,7 @@ struct Cost {
   static constexpr double kStart = 3.4;         // of a launch, until the first products
   static constexpr double kSecondKernel = 1.9;  // that adds up slices
   static constexpr double kSlice = 0.03;        // of them, each
-  static constexpr double kJoin = 1.8;          // of slices that are joined
+  static constexpr double kJoin = 1.5;          // of slices that are joined
   static constexpr double kJoinedSum = 6e-5;    // of each sum of theirs after the first
   // Memory is read in so much more time where several blocks need the same of both operands, but
   // are far from each other: as clusters of slices, or where whole tiles are computed by blocks
@@ -156,7 +157,10 @@ inline Plan plan_of(Shape x, const Config& c) {
   }
   const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   // Each block of a cluster brings columns that there are, eight or more.
-  if (c.cluster > ceil_div(std::min<std::int64_t>(x.n, t.cols), 8)) return {};
+  // Of few rows of C slices are faster without.
+  if (c.cluster > ceil_div(std::min<std::int64_t>(x.n, t.cols), 8) ||
+      (t.turned && c.cluster > 1 && c.slices > 1))
+    return {};
   Plan p;
   p.tile = c.tile;
   p.cluster = c.cluster;
@@ -164,8 +168,9 @@ inline Plan plan_of(Shape x, const Config& c) {
   p.cols = ceil_div(x.n, t.cols);
   const std::int64_t all = p.clusters(x.batch),
                      at_once = whole_clusters_at_once(c.cluster, x.processors);
-  // By clusters of four several tiles a block take much longer (bf16 4096³ 241 us for 174).
-  if (c.cluster == 4 && all > at_once) return {};
+  // By clusters of four several tiles a block take much longer (bf16 4096³ 241 us for 174), and
+  // one of 64×64 takes 0.6 us, however short k is (8192×8192×64 77 us, by 128×256 54).
+  if ((c.cluster == 4 || t.rows * t.cols <= 64 * 64) && all > at_once) return {};
   p.slice_steps = int(ceil_div(x.steps, c.slices));
   p.slices = x.steps == 0 ? 1 : int(ceil_div(x.steps, p.slice_steps));
   p.joined = c.joined;
@@ -183,8 +188,8 @@ inline Plan plan_of(Shape x, const Config& c) {
   }
 
   // The blocks of a cluster share what they fetch of B. Of few rows or columns no more is fetched.
-  const auto lines_of = [](int most, std::int64_t size, bool loose) {
-    return double(std::min<std::int64_t>(most, size)) * (loose ? 2 : 1);
+  const auto lines_of = [&x](int most, std::int64_t size, bool loose) {
+    return double(std::min<std::int64_t>(most, size)) * (loose ? 2 : 1) * (x.filled ? 2 : 1);
   };
   const double lines =
       lines_of(t.rows, x.m, x.loose_a) + lines_of(t.cols, x.n, x.loose_b) / c.cluster;
