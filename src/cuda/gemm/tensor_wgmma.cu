@@ -123,11 +123,13 @@ bool is_slower(const GemmArgs& args, const Call& call, const DeviceInfo& device)
   if (args.in == DType::f32 || args.keeper || needs_finish(args)) return false;
   if (!a.copied && !b.copied && call.shape.boxes) return false;
   constexpr double kClearly = 1.05;
+  constexpr double kAfterCopies = 0.8;  // microseconds that the engine begins later
   Repacked copies[2];
   std::size_t count = 0;
   for (const Source* x : {&a, &b})
     if (x->copied) copies[count++] = x->copy;
-  return call.plan.microseconds + repack_microseconds(std::span(copies, count), false) >
+  return call.plan.microseconds + (count > 0 ? kAfterCopies : 0) +
+             repack_microseconds(std::span(copies, count), false) >
          kClearly * tensor_mma_microseconds(args, device);
 }
 
