@@ -156,8 +156,8 @@ inline Plan plan_of(Shape x, const Config& c) {
     std::swap(x.loose_a, x.loose_b);
   }
   const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
-  // Each block of a cluster brings columns that there are, eight or more.
-  // Of few rows of C slices are faster without.
+  // Each block of a cluster brings columns that there are, eight or more. Of few rows of C slices
+  // are faster without clusters.
   if (c.cluster > ceil_div(std::min<std::int64_t>(x.n, t.cols), 8) ||
       (t.turned && c.cluster > 1 && c.slices > 1))
     return {};
