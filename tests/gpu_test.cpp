@@ -260,6 +260,38 @@ TEST_P(Gpu, ForcedTilesInBatches) {
     }
 }
 
+/// Tiles of all widths, cut, or in slices of k that a cluster adds up: k's last step and the last
+/// tiles in part, C read or not, its rows at multiples of 16 bytes or anywhere.
+TEST_P(Gpu, ForcedTilesOfDoubles) {
+  if (GetParam() != "cuda" || queue->device().capability != 90)
+    GTEST_SKIP() << "for tensor_f64_tma";
+  for (const char* config :
+       {"64x80", "64x48_two", "64x80_cut", "64x48_two_cut", "64x80_join2", "64x64_join3",
+        "64x48_join4", "64x32_join6", "64x80_two_join2", "64x64_two_join6", "64x48_two_join3"})
+    for (const Op a : {Op::NoTrans, Op::Trans})
+      for (const Op b : {Op::NoTrans, Op::Trans})
+        for (const std::int64_t ldc : {76, 77}) {
+          const auto problem = cases::prepare(cases::GemmCase{.in = DType::f64,
+                                                              .out = DType::f64,
+                                                              .transA = a,
+                                                              .transB = b,
+                                                              .m = 136,
+                                                              .n = 74,
+                                                              .k = 526,
+                                                              .ldc = ldc,
+                                                              .alpha = {0.5, 0},
+                                                              .beta = {ldc % 2 != 0 ? 2.0 : 0.0, 0},
+                                                              .batch = 2});
+          cases::Run run(*problem, queue.get());
+          Context context(GetParam());
+          context.set_kernel(std::string("gemm=tensor_f64_tma:") + config);
+          run(context);
+          const cases::Outcome outcome = run.verify();
+          EXPECT_TRUE(outcome.ok) << cases::command(problem->description()) << config
+                                  << outcome.message;
+        }
+}
+
 /// From where GELU is -10^-8 to where it is x, by every way out of the tensor cores' kernel.
 TEST_P(Gpu, GeluOfBfloat16) {
   if (GetParam() != "cuda" || queue->device().capability != 90) GTEST_SKIP() << "for tensor_wgmma";

@@ -98,8 +98,8 @@ std::vector<Release> releases(const std::string& file) {
 // where blocks waited for memory.
 TEST(HopperCode, StagesOfDoublesAreReleasedOnceTheyHaveBeenUsed) {
   const std::vector<Release> list = releases(MBLAS_HOPPER_F64_OBJECT);
-  EXPECT_EQ(list.size(), 24u)
-      << "a loop for each kernel: five tiles and a complex one by four majors";
+  EXPECT_EQ(list.size(), 36u)
+      << "a loop for each kernel: eight tiles and a complex one by four majors";
   for (const Release& release : list) {
     EXPECT_TRUE(release.after_wait);
     EXPECT_EQ(release.unused, 0u);

@@ -239,11 +239,13 @@ const ConfigList<int>& configs() {
   return list;
 }
 
+constexpr std::int64_t kNarrow = 256;  // columns, of which a block takes few
+
 /// The configuration's, else what was fastest on an H200: more columns read less of A, fewer make
 /// more blocks, each with less of B to turn.
 Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
   if (args.config >= 0) return plan_of(args, device, configs()[args.config]);
-  constexpr std::int64_t kNarrow = 256, kWide = 1024;
+  constexpr std::int64_t kWide = 1024;
   constexpr int kFewRows = 16, kManyRows = 24;
   const bool turns = is_transposed(args.transB);
   if (args.n >= kWide && args.k > 4 && !turns)
@@ -270,8 +272,9 @@ const char* is_slower(const GemmArgs& args, const DeviceInfo& device) {
   const double products = double(args.m) * double(args.n) * double(args.k) * double(args.batch);
   const auto aligned = [&] { return has_vectors(args.A, args) && has_vectors(args.B, args); };
   if (args.in == DType::f64) {
-    const bool is_slow = products >= 1 << 26 &&
-                         (args.k > 24 || (args.k > 12 && is_transposed(args.transB) && aligned()));
+    const bool turned = args.k > 12 && is_transposed(args.transB) && aligned();
+    const bool is_slow = (turned && (args.n <= kNarrow || products < 1 << 24)) ||
+                         (products >= 1 << 26 && (turned || args.k > 24));
     return is_slow ? "the fp64 tensor cores are faster" : nullptr;
   }
   if (args.k > 24) return "for complex numbers with k of at most 24";

@@ -19,17 +19,17 @@ namespace tensor_f64_tma_file {
 
 constexpr std::int64_t kMostCoordinate = std::int64_t{1} << 30;
 
-/// Those of doubles and then the complex one's: "128x64", "128x64_cut".
+/// Those of doubles and then the complex one's: "64x48", "64x48_two", "64x48_cut", "64x48_join2".
 const ConfigList<tma64::Config>& configs() {
   static const auto list = [] {
     ConfigList<tma64::Config> all;
-    for (const auto tiles : {std::span<const tma64::TileInfo>(tma64::kTiles),
-                             std::span<const tma64::TileInfo>(tma64::kComplexTiles)})
-      for (const tma64::TileInfo& t : tiles)
-        for (const bool cut : {false, true})
-          all.add({t.x, t.y, t.blocks, cut}, std::to_string(t.x) + "x" + std::to_string(t.y) +
-                                                 (t.blocks > 1 ? "_two" : "") +
-                                                 (cut ? "_cut" : ""));
+    const auto add = [&](int, const tma64::Config& c) {
+      all.add(c, std::to_string(c.x) + "x" + std::to_string(c.y) + (c.blocks > 1 ? "_two" : "") +
+                     (c.cut ? "_cut" : "") +
+                     (c.slices > 1 ? "_join" + std::to_string(c.slices) : ""));
+    };
+    tma64::for_each_config(tma64::kTiles, 1, add);
+    tma64::for_each_config(tma64::kComplexTiles, 4, add);
     return all;
   }();
   return list;
@@ -129,6 +129,7 @@ void run_as(const GemmArgs& args, const CudaQueue& queue) {
   p.vectors_c = access_bits(args.C, args.batch, sizeof(T)) % 16 == 0;
   p.parts = reinterpret_cast<T*>(queue.workspace.data() + gemm_pointer_bytes(args, queue.device()));
   const int cut_steps = int((plan.tiles - plan.whole) * plan.steps), ranges = int(plan.ranges);
+  p.slices = plan.slices;
   p.schedule = {int(plan.tiles),
                 int(plan.whole),
                 int(plan.steps),

@@ -47,25 +47,30 @@ struct Tile {
   static constexpr int kAcross = kY / kWarpY;
   static constexpr int kPlaces = kX / kWarpX * kAcross;
   static constexpr int kWarps = 8 / kBlocks, kGroups = kWarps / kPlaces;
-  // The warp that copies has three idle ones beside it: registers move by groups of four warps.
+  // Registers move by groups of four warps: so many there are that may ask for boxes.
   static constexpr int kThreads = 32 * (kWarps + 4);
-  static constexpr int kRegisters = kBlocks == 1 ? 240 : 232;  // of those that multiply
   static constexpr int kM = kWarpX / (sizeof(T) == 8 ? 16 : 8), kN = kWarpY / 8;
   static constexpr unsigned kBytesX = kX * 128, kStageBytes = (kX + kY) * 128;
-  static constexpr unsigned kExchange =
-      kGroups == 1 ? 0 : unsigned(kGroups * kX * kY * int(sizeof(T)));
+  static constexpr int kPairs = (kN + 1) / 2;  // of fragments of Y, the last one perhaps alone
+  // A group leaves its sums of the pairs that the others finish.
+  static constexpr unsigned kExchange = unsigned((kGroups - 1) * kX * kY * int(sizeof(T)));
   // What is not stored as pairs. Of 128×128 it would take more registers than there are, and
   // complex numbers may lie at multiples of 8 bytes.
-  static constexpr bool kByRows = sizeof(T) == 8 && kM * kN <= 8;
+  static constexpr bool kByRows = sizeof(T) == 8 && kX * kY < 128 * 128;
   using Rows = EightRows<16>;
   static constexpr unsigned kRowsBytes = kByRows ? unsigned(kWarps * Rows::kSize * 8) : 0;
   // Where one group has all steps, it is told by the producer which ones come: of as many pieces as
   // there can be from the one whose results are written to the one that is asked for.
   static constexpr bool kNotes = kGroups == 1;
   static constexpr int kNoteCount = kStages + 2;
+  static constexpr bool kJoins = joins(kX, kY, sizeof(T) == 8 ? 1 : 4);
+  // Of a warp that asks for boxes, and of those that multiply.
+  static constexpr int kFewRegisters = kJoins ? 40 : 24;
+  static constexpr int kRegisters = !kJoins ? 240 : kBlocks == 1 ? 232 : 208;
   static constexpr unsigned kShared =
       kStages * (kStageBytes + 16) + kExchange + kRowsBytes + (kNotes ? kNoteCount * 32 : 0) + 1024;
-  static_assert(kGroups * kPlaces == kWarps && kM * kN / 2 % kGroups == 0 && kM % 2 == 0);
+  static_assert(kGroups * kPlaces == kWarps && kM * kPairs % kGroups == 0 && kM % 2 == 0);
+  static_assert(kJoins || (kBlocks == 1 && kN % 2 == 0));
 };
 
 template <class T>
@@ -75,13 +80,22 @@ struct Problem : GemmProblem<T> {
   int tiles_x, tiles_y;   // of a matrix
   bool batch_x, batch_y;  // or one matrix for all
   bool vectors_c;         // rows of C begin at multiples of 16 bytes
+  int slices;             // of k, by as many blocks of a cluster; 1: blocks are alone
   T* parts;
 };
 
 /// The piece in which the block's step number `at` is; false: it has no such step.
-__device__ inline bool find_piece(const Schedule& s, int at, Piece& piece) {
-  Schedule now = s;
-  now.steps = late(s.steps);
+template <class Tile, class T>
+__device__ bool find_piece(const Problem<T>& p, int at, Piece& piece) {
+  Schedule now = p.schedule;
+  now.steps = late(p.schedule.steps);
+  if constexpr (Tile::kJoins)
+    if (const int slices = late(p.slices); slices > 1) {
+      const int rank = int(blockIdx.x) % slices, first = rank * now.steps / slices;
+      const int steps = (rank + 1) * now.steps / slices - first;
+      piece = {int(blockIdx.x) / slices, first, steps, -1};
+      return at < steps;
+    }
   return now.find_piece(int(blockIdx.x), late(int(gridDim.x)), at, piece);
 }
 
@@ -125,6 +139,7 @@ struct Panel {
   static constexpr unsigned kBoxBytes = kAlongK ? 0 : kWide * 128;  // along the side: box by box
 
   unsigned lane;  // offset of this lane's first access
+  unsigned next;  // how much farther odd fragments of 8 are, where the first begins within a box
 
   __device__ Panel(int outer, int g, int t) {
     const int chunk = 2 * t + t / 2;
@@ -135,8 +150,10 @@ struct Panel {
     } else {
       const int k = chunk * 16 / int(sizeof(T));
       lane = unsigned(outer / kWide) * kBoxBytes + unsigned(k * 128);
+      next = kRead == Read::Singles && outer % kWide != 0 ? kBoxBytes : 0;
       lane += kRead == Read::Singles ? unsigned(((g / 2 ^ k % 8) << 4) + g % 2 * 8)
                                      : unsigned((g ^ k % 8) << 4);
+      if (next != 0) lane ^= 1 << 6;
     }
   }
   /// The offset for half `h` of a step, and for the first or the second of its two elements along
@@ -174,16 +191,20 @@ struct Side {
   __device__ unsigned bytes() const {
     return unsigned(kWhole || !kAlongK ? kSize : panels.units_at(begin)) * 128;
   }
-  /// Those of step `l` along k, of elements of so many doubles.
-  template <bool kWhole, int kDoubles>
-  __device__ void load(unsigned to, int l, int batch, Barrier full) const {
+  static constexpr int kBoxes = kAlongK ? 1 : kSize / Panel::kWide;
+
+  /// Of those of step `l` along k, of elements of so many doubles, every kProducers-th from `box`
+  /// on.
+  template <bool kWhole, int kDoubles, int kProducers>
+  __device__ void load(int box, unsigned to, int l, int batch, Barrier full) const {
     if constexpr (kAlongK) {
+      if (box > 0) return;
       // Late: the producer has 24 registers.
       const CUtensorMap& map = kWhole ? panels.map : panels.map_at(late(begin));
       hopper::load_box(to, map, l * kDoubles, begin, batch, full);
     } else {
-#pragma unroll 2
-      for (int i = 0; i < kSize; i += Panel::kWide)
+#pragma unroll kProducers == 1 ? 2 : 1
+      for (int i = box * Panel::kWide; i < kSize; i += kProducers * Panel::kWide)
         hopper::load_box(to + unsigned(i) * 128, panels.map, (begin + i) * kDoubles, l, batch,
                          full);
     }
@@ -267,7 +288,7 @@ struct Fragments {
         for (int e = 0; e < 2; ++e)
           to[e] = load_single(kXAlongK ? stage + panel.at(h, e) + 8 * j * 128
                                        : stage + (panel.at(h, e) ^ j % 2 << 6) +
-                                             j / 2 * panel.kBoxBytes);
+                                             j / 2 * panel.kBoxBytes + (j % 2 ? panel.next : 0));
       }
     }
   }
@@ -396,7 +417,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   using PanelX = typename F::PanelX;
   using PanelY = typename F::PanelY;
   constexpr int kStages = Tile::kStages, kGroups = Tile::kGroups, kM = Tile::kM, kN = Tile::kN;
-  constexpr int kPairs = kN / 2, kEach = F::kEach;
+  constexpr int kPairs = Tile::kPairs, kEach = F::kEach;
   extern __shared__ unsigned char shared[];
   const unsigned panels = (shared_address(shared) + 1023) / 1024 * 1024;
   const unsigned exchange = panels + kStages * Tile::kStageBytes;
@@ -421,19 +442,24 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
 
   int at = 0;  // steps of this block so far
   if (threadIdx.x >= 32 * Tile::kWarps) {
-    hopper::leave_registers<24>();
-    if (thread_now() != 32 * Tile::kWarps) return;
+    hopper::leave_registers<Tile::kFewRegisters>();
+    // Each warp asks for its share of the boxes: from one to the next takes it 86 cycles.
+    constexpr int kProducers = kXAlongK || !Tile::kJoins ? 1 : tma64::kProducers;
+    const int producer = thread_now() / 32 - Tile::kWarps;
+    if (producer >= kProducers || thread_now() % 32 != 0) return;
     constexpr int kDoubles = int(sizeof(T)) / 8;  // elements of the maps
     Piece piece;
-    while (find_piece(p.schedule, at, piece)) {
+    while (find_piece<Tile>(p, at, piece)) {
       const Note place = note_of<Tile>(p, piece);
       if constexpr (Tile::kNotes) {
-        notes[number] = place;
+        if (producer == 0) notes[number] = place;
         number = next_number(number);
       }
       const int batch_x = p.batch_x ? place.batch : 0, batch_y = p.batch_y ? place.batch : 0;
       const Side<PanelX, kXAlongK, Tile::kX> side_x{p.panels_x, place.x};
       const Side<PanelY, kYAlongK, Tile::kY> side_y{p.panels_y, place.y};
+      const int first_y =
+          (producer + kProducers - decltype(side_x)::kBoxes % kProducers) % kProducers;
       // Apart, as looking up maps and bytes at each step costs whole tiles 1 % of the time.
       const auto bring = [&]<bool kWhole>() {
         const unsigned bytes = side_x.template bytes<kWhole>() + side_y.template bytes<kWhole>();
@@ -441,11 +467,12 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
         for (int step = piece.first; step < piece.first + piece.steps; ++step, ++at) {
           const unsigned stage = unsigned(at) % kStages;
           empty(stage).wait((unsigned(at) / kStages + 1) % 2);
-          full(stage).arrive_expecting(bytes);
+          if (producer == 0) full(stage).arrive_expecting(bytes);
           const unsigned x = panels + stage * Tile::kStageBytes;
           const int l = step * Tile::kDepth;
-          side_x.template load<kWhole, kDoubles>(x, l, batch_x, full(stage));
-          side_y.template load<kWhole, kDoubles>(x + Tile::kBytesX, l, batch_y, full(stage));
+          side_x.template load<kWhole, kDoubles, kProducers>(producer, x, l, batch_x, full(stage));
+          side_y.template load<kWhole, kDoubles, kProducers>(first_y, x + Tile::kBytesX, l, batch_y,
+                                                             full(stage));
         }
       };
       if (side_x.is_whole() && side_y.is_whole())
@@ -453,7 +480,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
       else
         bring.template operator()<false>();
     }
-    if constexpr (Tile::kNotes) {
+    if (Tile::kNotes && producer == 0) {
       notes[number] = {};
       const unsigned stage = unsigned(at) % kStages;
       empty(stage).wait((unsigned(at) / kStages + 1) % 2);
@@ -473,6 +500,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   F f;
 
   const bool releases = lane == 0;
+  const unsigned rank = Tile::kJoins ? hopper::rank_in_cluster() : 0;
   // The steps of the next piece; 0: there is none.
   const auto steps_ahead = [&] {
     if constexpr (Tile::kNotes) {
@@ -480,7 +508,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
       return notes[number].steps;
     } else {
       Piece piece;
-      return find_piece(p.schedule, at, piece) ? piece.steps : 0;
+      return find_piece<Tile>(p, at, piece) ? piece.steps : 0;
     }
   };
   while (const int steps = steps_ahead()) {
@@ -531,14 +559,20 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
         // Those of warps in the producer's quarter of the multiprocessor queue behind its requests,
         // and the next step's box overtakes them. tests/hopper_code_test.cpp reads the code for it.
         __syncwarp();
-        if (releases && left > 0) empty(now).arrive_at(0);
+        if (releases && left > 0) empty(now).arrive_at(rank);
       } while (left > 0);
       __syncwarp();
-      if (releases) empty(stage).arrive_at(0);
+      if (releases) empty(stage).arrive_at(rank);
     }
     f.finish(p.conjugate_a);
 
-    const auto mine = [&](int i, int q) { return (i * kPairs + q) % kGroups == group; };
+    const auto mine = [&](int s) { return s % kGroups == group; };
+    // use(i, j, e) for every sum of pair `s`.
+    [[maybe_unused]] const auto for_each_sum = [](int s, auto&& use) {
+#pragma unroll
+      for (int e = 0; e < 2 * kEach; ++e)
+        if (const int j = s % kPairs * 2 + e / kEach; j < kN) use(s / kPairs, j, e % kEach);
+    };
     if constexpr (kGroups > 1) {
       // Groups have sums of a part of k: each finishes a share of the tile and leaves the others.
       constexpr int kLanes = 32 * Tile::kPlaces, kSums = kM * kN * kEach;
@@ -547,23 +581,61 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
       hopper::sync_named(1, 32 * Tile::kWarps);
 #pragma unroll
       for (int s = 0; s < kM * kPairs; ++s)
-        if (!mine(s / kPairs, s % kPairs))
-#pragma unroll
-          for (int e = 0; e < 2 * kEach; ++e)
-            left_here[(group * kSums + s * 2 * kEach + e) * kLanes] =
-                f.at(s / kPairs, s % kPairs * 2 + e / kEach, e % kEach);
+        if (!mine(s)) {
+          const int place = (group - s % kGroups + kGroups) % kGroups - 1;  // among the others
+          for_each_sum(s, [&](int i, int j, int e) {
+            left_here[(place * kSums + (i * kN + j) * kEach + e) * kLanes] = f.at(i, j, e);
+          });
+        }
       hopper::sync_named(1, 32 * Tile::kWarps);
 #pragma unroll
       for (int s = 0; s < kM * kPairs; ++s)
-        if (mine(s / kPairs, s % kPairs))
-          for (int other = 0; other < kGroups; ++other)
-            if (other != group)
-#pragma unroll
-              for (int e = 0; e < 2 * kEach; ++e) {
-                auto&& sum = f.at(s / kPairs, s % kPairs * 2 + e / kEach, e % kEach);
-                sum = T(sum) + left_here[(other * kSums + s * 2 * kEach + e) * kLanes];
-              }
+        if (mine(s))
+          for (int place = 0; place < kGroups - 1; ++place)
+            for_each_sum(s, [&](int i, int j, int e) {
+              auto&& sum = f.at(i, j, e);
+              sum = T(sum) + left_here[(place * kSums + (i * kN + j) * kEach + e) * kLanes];
+            });
     }
+
+    // Of this warp's pairs of fragments, those that it finishes, by bits.
+    const bool joined = Tile::kJoins && p.slices > 1;
+    unsigned finished = ~0u;
+    if constexpr (Tile::kJoins)
+      if (joined) {
+        // Each block of the cluster adds up a share of the tile, slice after slice.
+        constexpr int kVectors = kM * kN * kEach / 2;  // of a place
+        const int place = warp % Tile::kPlaces;
+        double2* const here =
+            reinterpret_cast<double2*>(shared + (panels - shared_address(shared))) +
+            place * kVectors * 32 + lane;
+        if constexpr (kGroups == 1) hopper::sync_named(1, 32 * Tile::kWarps);
+#pragma unroll
+        for (int s = 0; s < kM * kPairs; ++s)
+          if (mine(s))
+            for_each_sum(s, [&](int i, int j, int e) {
+              if (e % 2 == 0)
+                here[((i * kN + j) * kEach + e) / 2 * 32] = {f.at(i, j, e), f.at(i, j, e + 1)};
+            });
+        sync_cluster();
+        finished = 0;
+#pragma unroll
+        for (int s = 0; s < kM * kPairs; ++s)
+          if (mine(s) && unsigned(place * kM * kPairs + s) % unsigned(p.slices) == rank) {
+            finished |= 1u << s;
+            for_each_sum(s, [&](int i, int j, int e) {
+              if (e % 2 != 0) return;
+              const unsigned at = shared_address(here + ((i * kN + j) * kEach + e) / 2 * 32);
+              double2 sum = load_shared_of<double2>(at, 0);
+              for (int slice = 1; slice < p.slices; ++slice) {
+                const double2 x = load_shared_of<double2>(at, unsigned(slice));
+                sum.x += x.x, sum.y += x.y;
+              }
+              f.at(i, j, e) = sum.x, f.at(i, j, e + 1) = sum.y;
+            });
+          }
+      }
+    const auto finishes = [&](int s) { return mine(s) && (!Tile::kJoins || finished >> s & 1); };
 
     // Found anew, as sums need the registers before.
     const Note place = [&] {
@@ -573,7 +645,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
         return notes[here];
       } else {
         Piece piece;
-        find_piece(p.schedule, at - 1, piece);
+        find_piece<Tile>(p, at - 1, piece);
         return note_of<Tile>(p, piece);
       }
     }();
@@ -582,9 +654,10 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     // use(number, row, column, v, w) for every pair from a fragment of X and two of Y.
     const auto for_each_pair = [&](int s, auto&& use) {
       const int i = s / kPairs, q = s % kPairs;
-      if (!mine(i, q)) return;
+      if (!finishes(s)) return;
 #pragma unroll
       for (int e = 0; e < kEach; ++e) {
+        if (2 * q + (kSwapped ? e / 2 : e % 2) >= kN) continue;
         if constexpr (kSwapped)
           use(e, y0 + 16 * q + e / 2 * 8 + 2 * t + e % 2, x0 + f.place_x(i, 0, g),
               f.at(i, 2 * q + e / 2, e % 2), f.at(i, 2 * q + e / 2, 2 + e % 2));
@@ -624,7 +697,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
             thread / 32 * Tile::Rows::kSize};
 #pragma unroll
         for (int s = 0; s < kM * kPairs; ++s) {
-          if (!mine(s / kPairs, s % kPairs)) continue;
+          if (!finishes(s)) continue;
 #pragma unroll
           for (int h = 0; h < 2; ++h) {
             const int x1 = x0 + s / kPairs * 16, y1 = y0 + s % kPairs * 16;
@@ -636,7 +709,10 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
                 staged.put(g, e % 2 * 8 + 2 * t, v, w);
             });
             const int col = kSwapped ? x1 : y1;
-            staged.template store<false>(p, c + col, p.ldc, cols - col, [&](int row) {
+            const bool alone = s % kPairs * 2 + 1 == kN;
+            if (kSwapped && alone && h == 1) continue;
+            const int there = !kSwapped && alone ? min(cols - col, 8) : cols - col;
+            staged.template store<false>(p, c + col, p.ldc, there, [&](int row) {
               const int at = kSwapped ? y1 + 8 * h + row : x1 + f.place_x(0, h, row);
               return at < rows ? at : -1;
             });
@@ -653,6 +729,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
           store_pair<true>(c + row * kCols + col, kCols, v, w);
         });
     }
+    // Nobody leaves whose shared memory another block may still read.
+    if (joined) meet_cluster();
   }
 #endif
 }

@@ -1,5 +1,6 @@
 // The tiles of `tensor_f64_tma` and which one a product gets: an estimate of clock cycles for each
-// tile, with the tiles after the last full round whole or cut along k, of which the least is taken.
+// tile, with the tiles after the last full round whole or cut along k, or each in slices of k by a
+// cluster, of which the least is taken.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <limits>
 #include <span>
 
+#include "cuda/gemm/clusters.hpp"
 #include "cuda/gemm/schedule.hpp"
 
 namespace mblas::cuda::gemm::tma64 {
@@ -22,17 +24,28 @@ struct TileInfo {
   int blocks = 1;   ///< of a multiprocessor
 };
 
-/// By number; figures of an H200.
+/// Warps of a block that ask for boxes; one, where both operands run along k.
+inline constexpr int kProducers = 4;
+
+/// Whether slices of k may be a cluster's, which adds them up, and several warps ask for boxes: the
+/// largest tiles lack the registers, and are seldom too few for all multiprocessors.
+constexpr bool joins(int x, int y, int products) { return products == 1 && x * y < 128 * 128; }
+
+/// By number; figures of an H100.
 // clang-format off
 inline constexpr TileInfo kTiles[] = {
-    {128, 128, 16, 6, 0.97, 4520, 0.85},
-    {128, 64, 16, 8, 0.86, 3420, 0.2},
-    {64, 64, 16, 8, 0.935, 3470, 0.23},
-    {64, 32, 16, 12, 0.935, 3500, 0.14},
-    {64, 64, 16, 6, 0.96, 3920, 0.6, 2},
+    {128, 128, 16, 6, 0.965, 4255, 0.85},
+    {64, 80, 16, 9, 0.943, 4965, 0.23},
+    {64, 64, 16, 8, 0.911, 2860, 0.29},
+    {64, 48, 16, 11, 0.933, 3761, 0.16},
+    {64, 32, 16, 12, 0.925, 3260, 0.43},
+    {64, 80, 16, 5, 0.9, 3780, 0.7, 2},
+    {64, 64, 16, 6, 0.964, 2999, 0.52, 2},
+    {64, 48, 16, 7, 0.936, 2317, 0.64, 2},
 };
 // clang-format on
 inline constexpr TileInfo kComplexTiles[] = {{64, 128, 8, 8, 0.96, 8900, 0.77}};
+inline constexpr int kSlices[] = {2, 3, 4, 6};  // of k, in which a cluster computes a tile
 
 struct Shape {
   std::span<const TileInfo> tiles;
@@ -43,35 +56,50 @@ struct Shape {
   bool along_x = true, along_y = true;  ///< a side's box is one, else they are 128 bytes wide
 };
 
-/// A configuration: a tile by its size and how many of them a multiprocessor has at a time, and
-/// whether tiles are cut.
+/// A configuration: a tile by its size and how many of them a multiprocessor has at a time, whether
+/// the last ones are cut, and in how many slices of k a cluster computes each.
 struct Config {
   int x, y, blocks;
   bool cut;
+  int slices = 1;
+
+  bool operator==(const Config&) const = default;
 };
+
+/// use(tile, configuration) for every one that there is.
+void for_each_config(std::span<const TileInfo> tiles, int products, auto&& use) {
+  for (int tile = 0; tile < int(tiles.size()); ++tile) {
+    const TileInfo& t = tiles[std::size_t(tile)];
+    for (const bool cut : {false, true}) use(tile, Config{t.x, t.y, t.blocks, cut});
+    if (joins(t.x, t.y, products))
+      for (const int slices : kSlices) use(tile, Config{t.x, t.y, t.blocks, false, slices});
+  }
+}
 
 /// `tile` < 0: there is none.
 struct Plan {
   int tile = -1;
   std::int64_t tiles = 0, whole = 0, ranges = 0, steps = 0;
+  int slices = 1;
   double part_bytes = 0;
   double cycles = std::numeric_limits<double>::infinity();
 };
 
 /// In cycles of 1.98 GHz, as all of these constants.
-inline Plan plan_of(const Shape& s, int tile, bool cut) {
+inline Plan plan_of(const Shape& s, int tile, const Config& config) {
   constexpr double kMultiplyAdds = 128;  // of a multiprocessor
-  constexpr double kStart = 9350;        // of a launch, until the first block begins
+  constexpr double kStart = 8490;        // of a launch, until the first block begins
   // From asking for a box until it is there: while all blocks ask, and how much longer where what
   // is read is more than a cache holds, and no other block reads the same.
-  constexpr double kBoxes = 1940, kMemory = 2600, kCacheBytes = 50e6;
+  constexpr double kBoxes = 3531, kMemory = 2088, kCacheBytes = 50e6;
   constexpr double kBox = 86;      // from one that is asked for to the next
-  constexpr double kAlone = 1.25;  // of one block's multiply-adds, where there could be two
-  constexpr double kSecondKernel = 7180;
-  constexpr double kBytes = 3370;      // of A, B and C a cycle
-  constexpr double kPartBytes = 1310;  // that all blocks write
-  constexpr double kSums = 41;         // elements that the second kernel adds up
-  constexpr int kLeastSteps = 4;       // of a range
+  constexpr double kAlone = 1.17;  // of one block's multiply-adds, where there could be two
+  constexpr double kSecondKernel = 3919;
+  constexpr double kJoin = 3130;       // until a cluster has added up its slices
+  constexpr double kBytes = 1751;      // of A, B and C a cycle
+  constexpr double kPartBytes = 1176;  // that all blocks write
+  constexpr double kSums = 27.3;       // elements that the second kernel adds up
+  constexpr int kLeastSteps = 4;       // of a range, or a slice
   constexpr double kMostPartBytes = 256 << 20;
   constexpr double kMost = 1 << 30;  // tiles; steps of a block, and those that are cut
 
@@ -83,9 +111,11 @@ inline Plan plan_of(const Shape& s, int tile, bool cut) {
   if (tiles > kMost || (tiles / s.units + 1) * double(plan.steps) > kMost) return plan;
   plan.tiles = tiles_x * tiles_y * s.batch;
   const int units = s.units * t.blocks;
-  plan.whole = cut ? plan.tiles / units * units : plan.tiles;
+  plan.whole = config.cut ? plan.tiles / units * units : plan.tiles;
+  plan.slices = config.slices;
   const std::int64_t left = plan.tiles - plan.whole;
-  if (cut) {
+  if (config.slices > 1 && plan.steps < kLeastSteps * config.slices) return Plan{};
+  if (config.cut) {
     plan.ranges = std::min<std::int64_t>(units, left * plan.steps / kLeastSteps);
     if (plan.ranges <= left || double(left * plan.steps) > kMost) return Plan{};
     plan.part_bytes = 2.0 * double(plan.ranges) * t.x * t.y * s.element_bytes;
@@ -95,23 +125,34 @@ inline Plan plan_of(const Shape& s, int tile, bool cut) {
   const double lines = double(s.x + s.y);
   const double read = double(tiles_x) * double(s.y) + double(tiles_y) * double(s.x);
   const double bytes = lines * double(s.k) * double(s.batch) * s.element_bytes;
-  const std::int64_t blocks = std::min<std::int64_t>(std::max(plan.whole, plan.ranges), s.units);
+  const std::int64_t blocks =
+      std::min<std::int64_t>(std::max(plan.whole * plan.slices, plan.ranges), s.units);
   const double way = kBoxes * double(blocks) / s.units +
                      kMemory * lines / read * std::min(bytes / kCacheBytes, 1.0);
   const int wide = 128 / s.element_bytes;
   const double boxes = (s.along_x ? 1 : t.x / wide) + (s.along_y ? 1 : t.y / wide);
+  const bool shared = joins(t.x, t.y, s.products) && !s.along_x;
   const double multiply = double(t.x) * t.y * t.depth * s.products / kMultiplyAdds / t.rate;
   // While so many blocks of a multiprocessor are in work.
   const auto step = [&](std::int64_t at_once) {
     const double share = at_once < t.blocks ? kAlone : double(at_once);
-    return std::max({share * multiply, way / t.stages, kBox * boxes});
+    return std::max({share * multiply, way / t.stages,
+                     kBox * (shared ? std::ceil(boxes / kProducers) : boxes)});
   };
 
   const double elements = double(t.x) * t.y, ends = t.ends + (s.loose_c ? t.loose : 0) * elements;
   const std::int64_t each = (plan.whole + s.units - 1) / s.units, rest = each % t.blocks;
-  plan.cycles = double(each / t.blocks) * (double(plan.steps) * step(t.blocks) + ends);
-  if (rest > 0) plan.cycles += double(plan.steps) * step(rest) + ends;
-  if (cut)
+  if (config.slices > 1) {
+    const std::int64_t steps = (plan.steps + config.slices - 1) / config.slices;
+    const double clustered = blocks_each(double(plan.tiles), config.slices, s.units);
+    plan.cycles =
+        std::ceil(clustered / t.blocks) *
+        (double(steps) * step(std::int64_t(std::min(clustered, double(t.blocks)))) + ends + kJoin);
+  } else {
+    plan.cycles = double(each / t.blocks) * (double(plan.steps) * step(t.blocks) + ends);
+    if (rest > 0) plan.cycles += double(plan.steps) * step(rest) + ends;
+  }
+  if (config.cut)
     plan.cycles += double((left * plan.steps + plan.ranges - 1) / plan.ranges) *
                        step((plan.ranges + s.units - 1) / s.units) +
                    ends + kSecondKernel +
@@ -128,15 +169,11 @@ inline Plan plan_of(const Shape& s, int tile, bool cut) {
 /// The plan of least cycles; the configuration's where that is given.
 inline Plan choose(const Shape& s, const Config* only = nullptr) {
   Plan best;
-  for (int tile = 0; tile < int(s.tiles.size()); ++tile)
-    for (const bool cut : {false, true}) {
-      const TileInfo& t = s.tiles[std::size_t(tile)];
-      if (only &&
-          (only->x != t.x || only->y != t.y || only->blocks != t.blocks || only->cut != cut))
-        continue;
-      const Plan plan = plan_of(s, tile, cut);
-      if (plan.tile >= 0 && plan.cycles < best.cycles) best = plan;
-    }
+  for_each_config(s.tiles, s.products, [&](int tile, const Config& config) {
+    if (only && *only != config) return;
+    const Plan plan = plan_of(s, tile, config);
+    if (plan.tile >= 0 && plan.cycles < best.cycles) best = plan;
+  });
   return best;
 }
 

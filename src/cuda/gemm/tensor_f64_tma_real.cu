@@ -21,22 +21,28 @@ void run(const Problem<double>& p, bool x_along_k, bool y_along_k, bool swapped,
 
 void run_tile(int tile, const Problem<double>& p, bool x_along_k, bool y_along_k, bool swapped,
               const CudaQueue& queue) {
+  const auto with = [&]<int kTile, int kWarpX, int kWarpY>() {
+    constexpr const TileInfo& t = kTiles[kTile];
+    run<Tile<double, t.x, t.y, kWarpX, kWarpY, t.stages, t.blocks>>(p, x_along_k, y_along_k,
+                                                                    swapped, queue);
+  };
   switch (tile) {
     case 0:
-      return run<Tile<double, 128, 128, 64, 32, kTiles[0].stages>>(p, x_along_k, y_along_k, swapped,
-                                                                   queue);
+      return with.template operator()<0, 64, 32>();
     case 1:
-      return run<Tile<double, 128, 64, 32, 32, kTiles[1].stages>>(p, x_along_k, y_along_k, swapped,
-                                                                  queue);
+      return with.template operator()<1, 32, 40>();
     case 2:
-      return run<Tile<double, 64, 64, 32, 32, kTiles[2].stages>>(p, x_along_k, y_along_k, swapped,
-                                                                 queue);
+      return with.template operator()<2, 32, 32>();
     case 3:
-      return run<Tile<double, 64, 32, 32, 32, kTiles[3].stages>>(p, x_along_k, y_along_k, swapped,
-                                                                 queue);
+      return with.template operator()<3, 32, 24>();
+    case 4:
+      return with.template operator()<4, 32, 32>();
+    case 5:
+      return with.template operator()<5, 32, 40>();
+    case 6:
+      return with.template operator()<6, 32, 32>();
     default:
-      return run<Tile<double, 64, 64, 32, 32, kTiles[4].stages, kTiles[4].blocks>>(
-          p, x_along_k, y_along_k, swapped, queue);
+      return with.template operator()<7, 32, 24>();
   }
 }
 

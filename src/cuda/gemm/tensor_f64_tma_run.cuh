@@ -16,9 +16,11 @@ template <class Tile, bool kXAlongK, bool kYAlongK, bool kSwapped, class T>
 void launch_tiles(const Problem<T>& p, const CudaQueue& queue) {
   const Schedule& s = p.schedule;
   const int units = std::max(queue.device().compute_units, 1) * Tile::kBlocks;
-  const int blocks = std::min(std::max(s.whole, s.ranges), units);
-  launch_early(After::Anything, queue, kernel<Tile, kXAlongK, kYAlongK, kSwapped>, unsigned(blocks),
-               Tile::kThreads, Tile::kShared, p);
+  const int blocks =
+      p.slices > 1 ? s.tiles * p.slices : std::min(std::max(s.whole, s.ranges), units);
+  launch_with(LaunchAttributes(starts_early(After::Anything, queue), unsigned(p.slices)), queue,
+              kernel<Tile, kXAlongK, kYAlongK, kSwapped>, unsigned(blocks), Tile::kThreads,
+              Tile::kShared, p);
   if (const int cut = s.tiles - s.whole; s.ranges > cut) {
     // Started early, all takes longer: 64x64x262144 88 us, not 80.
     const int groups = groups_for(s.ranges / cut);
