@@ -158,6 +158,7 @@ struct DeviceInfo {
   int capability = 0;             ///< CUDA: 10 * major + minor
   std::size_t shared_memory = 0;  ///< CUDA: bytes a block may ask for
   std::size_t memory_bytes = 0;
+  double memory_rate = 0;  ///< CUDA: bytes a second, by clock and width of the bus; 0: not known
 };
 
 /// A 2-D copy between pitched arrays, in bytes. Direction follows from the memory of each side.

@@ -55,6 +55,9 @@ DeviceInfo info_of(int device) {
   info.capability = 10 * properties.major + properties.minor;
   info.shared_memory = properties.sharedMemPerBlockOptin;
   info.memory_bytes = properties.totalGlobalMem;
+  // Kilohertz of two transfers each, and bits.
+  info.memory_rate = 2e3 * attribute(cudaDevAttrMemoryClockRate, device) *
+                     attribute(cudaDevAttrGlobalMemoryBusWidth, device) / 8;
   return info;
 }
 

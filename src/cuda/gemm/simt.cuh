@@ -512,22 +512,18 @@ __device__ void add(Vector<T>& sum, const Vector<T>& more) {
   for (int e = 0; e < kVector<T>; ++e) sum.e[e] = sum.e[e] + more.e[e];
 }
 
-/// sum += a b, or, kMixed, a conj(b). Of two products one after the other, `back` is false and
-/// true: then each multiply-add shares an operand with the one before.
+/// sum += a b, or, kMixed, a conj(b); of complex numbers what the real (0) or the imaginary (1)
+/// part of a gives.
 template <bool kMixed, class T>
-__device__ void add_product(T a, T b, T& sum, [[maybe_unused]] bool back) {
+__device__ void add_part([[maybe_unused]] int part, T a, T b, T& sum) {
   if constexpr (is_complex_v<T>) {
     const auto b_im = kMixed ? -b.im : b.im;
-    if (!back) {
+    if (part == 0) {
       sum.re += a.re * b.re;
       sum.im += a.re * b_im;
-      sum.re -= a.im * b_im;
-      sum.im += a.im * b.re;
     } else {
-      sum.im += a.im * b.re;
       sum.re -= a.im * b_im;
-      sum.im += a.re * b_im;
-      sum.re += a.re * b.re;
+      sum.im += a.im * b.re;
     }
   } else {
     sum += a * b;
@@ -680,16 +676,16 @@ __global__ void __launch_bounds__(Shape::kThreads, blocks_of<Shape>(kCopyA, kCop
                 b.unit(still_more);
             }
           }
+          // There and back: each multiply-add shares an operand with the one before, and so reads
+          // two registers and not three, of which a cycle has only two.
+          constexpr int kParts = is_complex_v<T> ? 2 : 1;
 #pragma unroll
-          for (int r = 0; r < S::kMicroM; ++r)
+          for (int r = 0; r < S::kMicroM * kParts; ++r)
 #pragma unroll
             for (int e = 0; e < S::kMicroN; ++e) {
-              // There and back: each product shares an operand with the one before, and so reads
-              // two registers and not three, of which a cycle has only two.
               const int c = r % 2 == 0 ? e : S::kMicroN - 1 - e;
-              add_product<kMixed>(left[l % 2][r / kVec].e[r % kVec],
-                                  right[l % 2][c / kVec].e[c % kVec], sum[r][c],
-                                  (r * S::kMicroN + e) % 2 == 1);
+              add_part<kMixed>(r % kParts, left[l % 2][r / kParts / kVec].e[r / kParts % kVec],
+                               right[l % 2][c / kVec].e[c % kVec], sum[r / kParts][c]);
             }
         }
       }

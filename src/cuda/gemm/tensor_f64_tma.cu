@@ -43,7 +43,7 @@ bool is_swapped(const GemmArgs& args) {
 tma64::Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
   const bool real = args.in == DType::f64, swapped = is_swapped(args);
   const bool a_along_k = !is_transposed(args.transA), b_along_k = is_transposed(args.transB);
-  const tma64::Shape shape = {
+  tma64::Shape shape = {
       real ? std::span<const tma64::TileInfo>(tma64::kTiles) : tma64::kComplexTiles,
       swapped ? args.n : args.m,
       swapped ? args.m : args.n,
@@ -55,6 +55,7 @@ tma64::Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
       access_bits(args.C, args.batch, size_of(args.out)) % 16 != 0,
       swapped ? b_along_k : a_along_k,
       swapped ? a_along_k : b_along_k};
+  if (device.memory_rate > 0) shape.memory = device.memory_rate;
   return tma64::choose(shape, args.config < 0 ? nullptr : &configs()[args.config]);
 }
 

@@ -1,7 +1,7 @@
 // gemm of doubles, real or complex, on the fp64 tensor cores, fed by Hopper's copy engine: the
 // kernel and its tiles.
 //
-// Limit: 128 multiply-adds a clock and multiprocessor, and for large matrices power. One warp asks
+// Limit: 128 multiply-adds a clock and multiprocessor, and for large matrices power. A few warps ask
 // for boxes of the operands of 128 bytes by the tile's side, many steps ahead; eight others only
 // read shared memory and multiply, two to a scheduler, and what they read next is on its way while
 // they do. Blocks stay for several tiles, so that the next tile's boxes come while C is written.
@@ -431,6 +431,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   const auto next_number = [](int i) { return i + 1 == Tile::kNoteCount ? 0 : i + 1; };
 
   if (threadIdx.x == 0) {
+    hopper::prefetch_map(p.panels_x.map);
+    hopper::prefetch_map(p.panels_y.map);
     for (int s = 0; s < kStages; ++s) {
       full(s).init(1);
       empty(s).init(Tile::kPlaces);

@@ -54,6 +54,7 @@ struct Shape {
   int units, element_bytes;
   bool loose_c = false;                 ///< rows of C do not start at multiples of 16 bytes
   bool along_x = true, along_y = true;  ///< a side's box is one, else they are 128 bytes wide
+  double memory = 3.35e12;              ///< bytes a second that it can deliver: an H100's
 };
 
 /// A configuration: a tile by its size and how many of them a multiprocessor has at a time, whether
@@ -87,19 +88,19 @@ struct Plan {
 
 /// In cycles of 1.98 GHz, as all of these constants.
 inline Plan plan_of(const Shape& s, int tile, const Config& config) {
-  constexpr double kMultiplyAdds = 128;  // of a multiprocessor
-  constexpr double kStart = 8490;        // of a launch, until the first block begins
+  constexpr double kHertz = 1.98e9, kMultiplyAdds = 128;  // of a multiprocessor
+  constexpr double kStart = 8490;  // of a launch, until the first block begins
   // From asking for a box until it is there: while all blocks ask, and how much longer where what
   // is read is more than a cache holds, and no other block reads the same.
   constexpr double kBoxes = 3531, kMemory = 2088, kCacheBytes = 50e6;
   constexpr double kBox = 86;      // from one that is asked for to the next
   constexpr double kAlone = 1.17;  // of one block's multiply-adds, where there could be two
   constexpr double kSecondKernel = 3919;
-  constexpr double kJoin = 3130;       // until a cluster has added up its slices
-  constexpr double kBytes = 1751;      // of A, B and C a cycle
-  constexpr double kPartBytes = 1176;  // that all blocks write
-  constexpr double kSums = 27.3;       // elements that the second kernel adds up
-  constexpr int kLeastSteps = 4;       // of a range, or a slice
+  constexpr double kJoin = 3130;          // until a cluster has added up its slices
+  constexpr double kMemoryShare = 1.035;  // of A, B and C, which caches hold in part
+  constexpr double kPartBytes = 1176;     // that all blocks write
+  constexpr double kSums = 27.3;          // elements that the second kernel adds up
+  constexpr int kLeastSteps = 4;          // of a range, or a slice
   constexpr double kMostPartBytes = 256 << 20;
   constexpr double kMost = 1 << 30;  // tiles; steps of a block, and those that are cut
 
@@ -161,7 +162,7 @@ inline Plan plan_of(const Shape& s, int tile, const Config& config) {
   // What is read and written hinders the multiplying where it takes as long, and is hidden by it
   // where that takes much longer.
   const double all = bytes + double(s.x) * double(s.y) * double(s.batch) * s.element_bytes;
-  plan.cycles = kStart + std::hypot(plan.cycles, all / kBytes);
+  plan.cycles = kStart + std::hypot(plan.cycles, all / (kMemoryShare * s.memory / kHertz));
   plan.tile = tile;
   return plan;
 }

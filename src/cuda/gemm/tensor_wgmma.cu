@@ -96,9 +96,13 @@ hopper::Shape shape_of(const GemmArgs& args, const Sources& sources, const Devic
   shape.turns = !sources.b.along_k;
   shape.loose_a = sources.a.loose();
   shape.loose_b = sources.b.loose();
+  const int box = hopper::kDepthBytes / size;
+  shape.box_a = sources.a.along_k ? 0 : box;
+  shape.box_b = sources.b.along_k ? 0 : box;
   if (sources.turned) {
     std::swap(shape.m, shape.n);
     std::swap(shape.loose_a, shape.loose_b);
+    std::swap(shape.box_a, shape.box_b);
   }
   return shape;
 }

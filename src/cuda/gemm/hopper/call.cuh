@@ -59,6 +59,7 @@ inline Shape shape_of(const GemmArgs& args, std::span<const TileInfo> tiles, int
                  false,
                  false};
   shape.filled = args.k * size < kDepthBytes;
+  if (device.memory_rate > 0) shape.memory = device.memory_rate * 1e-6;
   return shape;
 }
 

@@ -86,13 +86,15 @@ struct Shape {
   std::int64_t m, n, batch;
   std::int64_t steps;  ///< of 128 bytes along k
   int processors;
-  double workspace_bytes;  ///< that slices may take
-  bool boxes;              ///< that results go out as, while the next tile is computed
-  bool joins;              ///< and slices may be joined
-  bool loose_a, loose_b;   ///< rows do not start at lines of the cache: a box is in two of each
-  bool plain = false;      ///< tiles may be plain
-  bool turns = false;      ///< those are of C^T
-  bool filled = false;     ///< k is less than a step, which the copy engine fills up
+  double workspace_bytes;    ///< that slices may take
+  bool boxes;                ///< that results go out as, while the next tile is computed
+  bool joins;                ///< and slices may be joined
+  bool loose_a, loose_b;     ///< rows do not start at lines of the cache: a box is in two of each
+  bool plain = false;        ///< tiles may be plain
+  bool turns = false;        ///< those are of C^T
+  bool filled = false;       ///< k is less than a step, which the copy engine fills up
+  int box_a = 0, box_b = 0;  ///< elements of an operand's box, where it does not run along k
+  double memory = 4.9e6;     ///< bytes a microsecond that it can deliver: an H200's
   bool operator==(const Shape&) const = default;
 };
 
@@ -124,7 +126,10 @@ struct Cost {
   static constexpr double kJoinedMemory = 1.45, kSharedMemory = 1.7;
   static constexpr double kBytes = 4.0e6;     // of sums a microsecond, written and read
   static constexpr double kStepBytes = 87e3;  // of lines that all blocks fetch, a microsecond each
-  static constexpr double kMemoryBytes = 4.3e6;  // of A, B and C a microsecond, all blocks busy
+  static constexpr double kLine = 9.3e-4;     // that a block for itself fetches
+  static constexpr double kMemoryBytes = 4.3e6;   // of A, B and C a microsecond, all blocks busy
+  static constexpr double kMemoryShare = 0.875;   // of what a slower memory can deliver
+  static constexpr double kClusterMemory = 0.98;  // as less is asked for twice
   // An element of results that are not boxes, more than in boxes, also while others multiply.
   static constexpr double kByThreads = 1e-4;
   static constexpr double kCluster = 0.6;  // that clusters of two start later, those of four twice
@@ -154,6 +159,7 @@ inline Plan plan_of(Shape x, const Config& c) {
   if (t.is_turned(x.turns)) {
     std::swap(x.m, x.n);
     std::swap(x.loose_a, x.loose_b);
+    std::swap(x.box_a, x.box_b);
   }
   const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   // Each block of a cluster brings columns that there are, eight or more. Of few rows of C slices
@@ -188,18 +194,28 @@ inline Plan plan_of(Shape x, const Config& c) {
   }
 
   // The blocks of a cluster share what they fetch of B. Of few rows or columns no more is fetched.
-  const auto lines_of = [&x](int most, std::int64_t size, bool loose) {
-    return double(std::min<std::int64_t>(most, size)) * (loose ? 2 : 1) * (x.filled ? 2 : 1);
+  // Narrow boxes that do not run along k are as many rows as a step is long: of many steps they
+  // count as whole ones.
+  constexpr std::int64_t kManySteps = 16, kNarrow = 64;
+  const auto lines_of = [&x](int most, std::int64_t size, bool loose, int box) {
+    const std::int64_t lines = std::min<std::int64_t>(most, size);
+    return double(x.steps < kManySteps ? lines : std::max<std::int64_t>(lines, box)) *
+           (loose ? 2 : 1) * (x.filled ? 2 : 1);
   };
-  const double lines =
-      lines_of(t.rows, x.m, x.loose_a) + lines_of(t.cols, x.n, x.loose_b) / c.cluster;
+  const double lines = lines_of(t.rows, x.m, x.loose_a, x.box_a) +
+                       lines_of(t.cols, x.n, x.loose_b, x.box_b) / c.cluster;
   const double step = std::max(t.step, lines * 128 / Cost::kStepBytes) *
                       (c.cluster == 1                ? Cost::kApart
                        : c.cluster == 4 && x.n > x.m ? Cost::kSharedLarger
                                                      : 1);
+  // A block for itself waits for boxes that do not run along k, unless all are narrow and few.
+  const bool narrow = std::min(x.m, x.n) <= kNarrow;
+  const bool waits =
+      narrow ? x.steps >= kManySteps && (x.m < x.box_a || x.n < x.box_b) : x.box_a + x.box_b > 0;
+  const double alone = waits ? std::max(t.alone, std::min(lines * Cost::kLine, step)) : t.alone;
   const auto round = [&](double blocks, double steps) {
     const double busy = std::min(blocks / double(at_once), 1.0);
-    return steps * (t.alone + (step - t.alone) * busy);
+    return steps * (alone + (step - alone) * busy);
   };
   const double whole = double(p.whole), items = cut * p.slices;
   const double rounds = std::ceil(whole / double(at_once));
@@ -213,13 +229,17 @@ inline Plan plan_of(Shape x, const Config& c) {
                        : p.joined      ? Cost::kJoinedMemory
                        : p.slices == 1 ? Cost::kSharedMemory
                                        : 1;
-  const double bytes =
-      double(x.batch) * (apart * double(x.m + x.n) * steps * 128 + double(x.m * x.n) * 2);
-  const double memory = steps > 0 ? bytes / (Cost::kMemoryBytes * std::sqrt(busy)) : 0;
+  const double read = double(x.batch) * double(x.m + x.n) * steps * 128;
+  const double written = double(x.batch) * double(x.m * x.n) * 2;
+  const double memory =
+      steps > 0 ? std::max((apart * read + written) / (Cost::kMemoryBytes * std::sqrt(busy)),
+                           (read + written) / (Cost::kMemoryShare * x.memory) *
+                               (c.cluster > 1 ? Cost::kClusterMemory : 1))
+                : 0;
   // Consumers that alternate hide the writing of all results but the last.
-  p.microseconds = Cost::kStart + Cost::kCluster * (c.cluster / 2) + t.finish +
+  p.microseconds = Cost::kStart + t.finish +
                    (x.boxes ? 0 : Cost::kByThreads * t.rows * t.cols * rounds) +
-                   std::max(loops, memory) +
+                   std::max(loops + Cost::kCluster * (c.cluster / 2), memory) +
                    (t.alternating ? 0 : (rounds + rounds_cut - 1) * t.finish);
   if (p.joined) {
     p.microseconds += Cost::kJoin + Cost::kJoinedSum * (c.slices - 1) * t.rows * t.cols;
