@@ -3,6 +3,7 @@
 // bytes, small products, and of doubles those for which its tiles and parts of k are estimated to
 // be faster.
 #include <string>
+#include <tuple>
 
 #include "core/config_list.hpp"
 #include "cuda/gemm/fills.hpp"
@@ -13,6 +14,7 @@
 #include "cuda/gemm/tensor_f64_tma_plan.hpp"
 #include "cuda/gemm/tensor_f64_tma_run.cuh"
 #include "cuda/kernels.hpp"
+#include "cuda/memo.hpp"
 
 namespace mblas::cuda::gemm {
 namespace tensor_f64_tma_file {
@@ -56,7 +58,11 @@ tma64::Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
       swapped ? b_along_k : a_along_k,
       swapped ? a_along_k : b_along_k};
   if (device.memory_rate > 0) shape.memory = device.memory_rate;
-  return tma64::choose(shape, args.config < 0 ? nullptr : &configs()[args.config]);
+  if (args.config >= 0) return tma64::choose(shape, &configs()[args.config]);
+  std::tuple key(real, shape.x, shape.y, shape.k, shape.batch, shape.units, shape.loose_c,
+                 shape.along_x, shape.along_y, shape.memory);
+  thread_local Memo<decltype(key), tma64::Plan> memo;
+  return memo(key, [&] { return tma64::choose(shape); });
 }
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {

@@ -194,13 +194,14 @@ inline Plan plan_of(Shape x, const Config& c) {
   }
 
   // The blocks of a cluster share what they fetch of B. Of few rows or columns no more is fetched.
-  // Narrow boxes that do not run along k are as many rows as a step is long: of many steps they
-  // count as whole ones.
+  // Narrow boxes that do not run along k are as many rows as a step is long: where a block takes
+  // many steps, they count as whole ones.
   constexpr std::int64_t kManySteps = 16, kNarrow = 64;
-  const auto lines_of = [&x](int most, std::int64_t size, bool loose, int box) {
+  const bool many = x.steps >= kManySteps && (c.slices == 1 || c.joined);
+  const auto lines_of = [&](int most, std::int64_t size, bool loose, int box) {
     const std::int64_t lines = std::min<std::int64_t>(most, size);
-    return double(x.steps < kManySteps ? lines : std::max<std::int64_t>(lines, box)) *
-           (loose ? 2 : 1) * (x.filled ? 2 : 1);
+    return double(many ? std::max<std::int64_t>(lines, box) : lines) * (loose ? 2 : 1) *
+           (x.filled ? 2 : 1);
   };
   const double lines = lines_of(t.rows, x.m, x.loose_a, x.box_a) +
                        lines_of(t.cols, x.n, x.loose_b, x.box_b) / c.cluster;
@@ -209,9 +210,8 @@ inline Plan plan_of(Shape x, const Config& c) {
                        : c.cluster == 4 && x.n > x.m ? Cost::kSharedLarger
                                                      : 1);
   // A block for itself waits for boxes that do not run along k, unless all are narrow and few.
-  const bool narrow = std::min(x.m, x.n) <= kNarrow;
-  const bool waits =
-      narrow ? x.steps >= kManySteps && (x.m < x.box_a || x.n < x.box_b) : x.box_a + x.box_b > 0;
+  const bool waits = std::min(x.m, x.n) > kNarrow ? x.box_a + x.box_b > 0
+                                                  : many && (x.m < x.box_a || x.n < x.box_b);
   const double alone = waits ? std::max(t.alone, std::min(lines * Cost::kLine, step)) : t.alone;
   const auto round = [&](double blocks, double steps) {
     const double busy = std::min(blocks / double(at_once), 1.0);
