@@ -1,14 +1,14 @@
 // gemm of doubles, real or complex, on the fp64 tensor cores, fed by Hopper's copy engine: the
 // kernel and its tiles.
 //
-// Limit: 128 multiply-adds a clock and multiprocessor, and for large matrices power. A few warps ask
-// for boxes of the operands of 128 bytes by the tile's side, many steps ahead; eight others only
-// read shared memory and multiply, two to a scheduler, and what they read next is on its way while
-// they do. Blocks stay for several tiles, so that the next tile's boxes come while C is written.
-// Instructions are the deepest, 16 along k, which read and write sums half as often as those of 8:
-// on an H200 1 to 2 % of the time of 3072x3072 and more. A complex product is a real one of twice
-// the rows and the depth, with the fragments of X doubled in registers: 5 to 6 % against four
-// products of 4 along k.
+// Limit: 128 multiply-adds a clock and multiprocessor, and for large matrices power. A few warps
+// ask for boxes of the operands of 128 bytes by the tile's side, many steps ahead; eight others
+// only read shared memory and multiply, two to a scheduler, and what they read next is on its way
+// while they do. Blocks stay for several tiles, so that the next tile's boxes come while C is
+// written. Instructions are the deepest, 16 along k, which read and write sums half as often as
+// those of 8: on an H200 1 to 2 % of the time of 3072x3072 and more. A complex product is a real
+// one of twice the rows and the depth, with the fragments of X doubled in registers: 5 to 6 %
+// against four products of 4 along k.
 //
 // Boxes are swizzled: chunk c of 16 bytes of row r lies at c ^ r % 8. Which elements along k a lane
 // takes is free as long as both operands agree; it is chosen such that lanes that are served
