@@ -109,7 +109,8 @@ inline Plan plan_of(const Shape& s, int tile, const Config& config) {
   const std::int64_t tiles_x = (s.x + t.x - 1) / t.x, tiles_y = (s.y + t.y - 1) / t.y;
   plan.steps = (s.k + t.depth - 1) / t.depth;
   const double tiles = double(tiles_x) * double(tiles_y) * double(s.batch);
-  if (tiles > kMost || (tiles / s.units + 1) * double(plan.steps) > kMost) return plan;
+  if (tiles * config.slices > kMost || (tiles / s.units + 1) * double(plan.steps) > kMost)
+    return plan;
   plan.tiles = tiles_x * tiles_y * s.batch;
   const int units = s.units * t.blocks;
   plan.whole = config.cut ? plan.tiles / units * units : plan.tiles;
