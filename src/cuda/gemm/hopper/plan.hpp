@@ -126,6 +126,7 @@ struct Cost {
   static constexpr double kJoinedMemory = 1.45, kSharedMemory = 1.7;
   static constexpr double kBytes = 4.0e6;     // of sums a microsecond, written and read
   static constexpr double kStepBytes = 87e3;  // of lines that all blocks fetch, a microsecond each
+  static constexpr double kHidden = 0.03;     // of what takes less time, products or memory
   static constexpr double kLine = 9.3e-4;     // that a block for itself fetches
   static constexpr double kMemoryBytes = 4.3e6;   // of A, B and C a microsecond, all blocks busy
   static constexpr double kMemoryShare = 0.875;   // of what a slower memory can deliver
@@ -240,6 +241,7 @@ inline Plan plan_of(Shape x, const Config& c) {
   p.microseconds = Cost::kStart + t.finish +
                    (x.boxes ? 0 : Cost::kByThreads * t.rows * t.cols * rounds) +
                    std::max(loops + Cost::kCluster * (c.cluster / 2), memory) +
+                   Cost::kHidden * std::min(loops, memory) +
                    (t.alternating ? 0 : (rounds + rounds_cut - 1) * t.finish);
   if (p.joined) {
     p.microseconds += Cost::kJoin + Cost::kJoinedSum * (c.slices - 1) * t.rows * t.cols;
