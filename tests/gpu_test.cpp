@@ -30,7 +30,8 @@ class Gpu : public ::testing::TestWithParam<std::string> {
     context.set_kernel(spec);
     run(context);
     const cases::Outcome outcome = run.verify();
-    EXPECT_TRUE(outcome.ok) << cases::command(problem.description()) << outcome.message;
+    EXPECT_TRUE(outcome.ok) << cases::command(problem.description()) << " " << spec
+                            << outcome.message;
   }
   std::unique_ptr<Queue> queue;
 };
@@ -250,13 +251,7 @@ TEST_P(Gpu, ForcedTilesInBatches) {
                                                           .n = 328,
                                                           .k = 1536,
                                                           .batch = 2});
-      cases::Run run(*problem, queue.get());
-      Context context(GetParam());
-      context.set_kernel(std::string("gemm=tensor_wgmma:") + config);
-      run(context);
-      const cases::Outcome outcome = run.verify();
-      EXPECT_TRUE(outcome.ok) << cases::command(problem->description()) << config
-                              << outcome.message;
+      expect_correct(*problem, std::string("gemm=tensor_wgmma:") + config);
     }
 }
 
@@ -282,13 +277,7 @@ TEST_P(Gpu, ForcedTilesOfDoubles) {
                                                               .alpha = {0.5, 0},
                                                               .beta = {ldc % 2 != 0 ? 2.0 : 0.0, 0},
                                                               .batch = 2});
-          cases::Run run(*problem, queue.get());
-          Context context(GetParam());
-          context.set_kernel(std::string("gemm=tensor_f64_tma:") + config);
-          run(context);
-          const cases::Outcome outcome = run.verify();
-          EXPECT_TRUE(outcome.ok) << cases::command(problem->description()) << config
-                                  << outcome.message;
+          expect_correct(*problem, std::string("gemm=tensor_f64_tma:") + config);
         }
 }
 

@@ -54,16 +54,16 @@ struct Tile {
   static constexpr int kPairs = (kN + 1) / 2;  // of fragments of Y, the last one perhaps alone
   // A group leaves its sums of the pairs that the others finish.
   static constexpr unsigned kExchange = unsigned((kGroups - 1) * kX * kY * int(sizeof(T)));
+  static constexpr bool kJoins = joins(kX, kY, sizeof(T) == 8 ? 1 : 4);
   // What is not stored as pairs. Of 128×128 it would take more registers than there are, and
   // complex numbers may lie at multiples of 8 bytes.
-  static constexpr bool kByRows = sizeof(T) == 8 && kX * kY < 128 * 128;
+  static constexpr bool kByRows = kJoins;
   using Rows = EightRows<16>;
   static constexpr unsigned kRowsBytes = kByRows ? unsigned(kWarps * Rows::kSize * 8) : 0;
   // Where one group has all steps, it is told by the producer which ones come: of as many pieces as
   // there can be from the one whose results are written to the one that is asked for.
   static constexpr bool kNotes = kGroups == 1;
   static constexpr int kNoteCount = kStages + 2;
-  static constexpr bool kJoins = joins(kX, kY, sizeof(T) == 8 ? 1 : 4);
   // Of a warp that asks for boxes, and of those that multiply.
   static constexpr int kFewRegisters = kJoins ? 40 : 24;
   static constexpr int kRegisters = !kJoins ? 240 : kBlocks == 1 ? 232 : 208;
