@@ -255,6 +255,28 @@ TEST_P(Gpu, ForcedTilesInBatches) {
     }
 }
 
+/// A tile's columns of an operand that does not run along k, where they are one box, of which each
+/// block of a cluster brings some rows: the last step in part, rows that end inside of a sector.
+/// Likewise narrow tiles, whose columns run along k.
+TEST_P(Gpu, ForcedTilesOfFewColumns) {
+  if (GetParam() != "cuda" || queue->device().capability != 90) GTEST_SKIP() << "for tensor_wgmma";
+  constexpr std::int64_t kMany = 328;
+  for (const char* config : {"64x64_cluster2", "64x64_cluster4", "64x64_cluster2_slices2",
+                             "64x128_cluster4", "128x192_cluster2", "128x256_cluster4", "64x32",
+                             "64x32_cluster2", "64x32_cluster4", "64x32_slices2", "64x32_joined2"})
+    for (const bool rows : {false, true})
+      for (const std::int64_t few : {24, 40, 64})
+        for (const std::int64_t k : {200, 1000}) {
+          const auto problem = cases::prepare(cases::GemmCase{.in = DType::bf16,
+                                                              .out = DType::bf16,
+                                                              .m = rows ? few : kMany,
+                                                              .n = rows ? kMany : few,
+                                                              .k = k,
+                                                              .batch = 2});
+          expect_correct(*problem, std::string("gemm=tensor_wgmma:") + config);
+        }
+}
+
 /// Tiles of all widths, cut, or in slices of k that a cluster adds up: k's last step and the last
 /// tiles in part, C read or not, its rows at multiples of 16 bytes or anywhere.
 TEST_P(Gpu, ForcedTilesOfDoubles) {

@@ -117,11 +117,11 @@ void run_as(const GemmArgs& args, const CudaQueue& queue) {
   const auto panels = [&](const DeviceInput& data, const Input& x, bool along_k, std::int64_t side,
                           int box, bool& batch) {
     batch = x.stride != 0 && args.batch > 1;
-    return hopper::panels_of(side, box, 1, along_k, [&](int rows) {
+    return hopper::panels_of(side, box, 1, along_k, t.depth, [&](int rows) {
       return hopper::tensor_map({CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 8, data.data,
                                  along_k ? side : args.k, (along_k ? args.k : side) * kDoubles,
                                  x.ld * kDoubles, x.stride * kDoubles, batch ? args.batch : 1,
-                                 along_k ? rows : t.depth});
+                                 rows});
     });
   };
   const bool a_along_k = !is_transposed(args.transA), b_along_k = is_transposed(args.transB);

@@ -98,11 +98,13 @@ struct Piece {
     if constexpr (kAlongK) {
       load_box_to(all, to + unsigned(at * kDepthBytes), map, k, begin + at, matrix, full);
     } else {
+      const bool by_rows = panels.box_rows < kElements;
+      const unsigned first = by_rows ? rank * unsigned(panels.box_rows) : 0;
 #pragma unroll
       for (int c = 0; c < kBoxes; ++c)
-        if (c < boxes && (unsigned(c) & (cluster - 1)) == rank)
-          load_box_to(all, to + unsigned(c) * kBoxBytes, panels.map_of_step(k),
-                      begin + c * kElements, k, matrix, full);
+        if (c < boxes && (by_rows || (unsigned(c) & (cluster - 1)) == rank))
+          load_box_to(all, to + unsigned(c) * kBoxBytes + first * kDepthBytes,
+                      panels.map_of_step(k), begin + c * kElements, k + int(first), matrix, full);
     }
   }
 };

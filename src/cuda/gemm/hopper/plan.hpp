@@ -36,19 +36,14 @@ inline constexpr TileInfo kTiles[] = {
 };
 
 /// Of 16-bit elements also those that leave less of a round empty: 1536×1536 is 132 tiles of
-/// 128×144, as many as an H200 has multiprocessors.
+/// 128×144, as many as an H200 has multiprocessors. Figures of an H100.
 inline constexpr TileInfo kHalfTiles[] = {
-    kTiles[0],
-    kTiles[1],
-    kTiles[2],
-    kTiles[3],
-    {128, 176, true, 0.52, 0.43, 0.9, true},
-    {128, 144, true, 0.44, 0.35, 0.8, true},
-    {128, 112, true, 0.38, 0.28, 0.6, true},
-    {128, 96, true, 0.35, 0.26, 0.55, true},
-    {128, 80, true, 0.32, 0.24, 0.5, true},
-    {64, 128, true, 0.25, 0.20, 0.4, true, true},
-    {64, 64, true, 0.19, 0.10, 0.6, true},
+    {128, 256, false, 0.73, 0.54, 1.5},        {128, 192, false, 0.56, 0.485, 1.05},
+    {128, 128, true, 0.405, 0.305, 0.71},      {64, 128, true, 0.255, 0.152, 0.43},
+    {128, 176, true, 0.525, 0.395, 0.9, true}, {128, 144, true, 0.455, 0.345, 0.8, true},
+    {128, 112, true, 0.36, 0.265, 0.6, true},  {128, 96, true, 0.345, 0.255, 0.55, true},
+    {128, 80, true, 0.31, 0.18, 0.5, true},    {64, 128, true, 0.26, 0.159, 0.33, true, true},
+    {64, 64, true, 0.167, 0.109, 0.34, true},  {64, 32, true, 0.21, 0.052, 0.34, true},
 };
 
 /// Those whose rows' operand goes through registers: consumers that multiply alone lose the time in
@@ -116,27 +111,28 @@ struct Plan {
 /// Estimates, in microseconds, fitted to an H200.
 struct Cost {
   static constexpr double kStart = 3.4;         // of a launch, until the first products
-  static constexpr double kSecondKernel = 1.9;  // that adds up slices
+  static constexpr double kSecondKernel = 1.6;  // that adds up slices
   static constexpr double kSlice = 0.03;        // of them, each
-  static constexpr double kJoin = 1.5;          // of slices that are joined
+  static constexpr double kJoin = 1.6;          // of slices that are joined
   static constexpr double kJoinedSum = 6e-5;    // of each sum of theirs after the first
   // Memory is read in so much more time where several blocks need the same of both operands, but
   // are far from each other: as clusters of slices, or where whole tiles are computed by blocks
   // that begin where those of the kernel before end.
-  static constexpr double kJoinedMemory = 1.45, kSharedMemory = 1.7;
-  static constexpr double kBytes = 4.0e6;     // of sums a microsecond, written and read
-  static constexpr double kStepBytes = 87e3;  // of lines that all blocks fetch, a microsecond each
+  static constexpr double kJoinedMemory = 1.58, kSharedMemory = 1.53;
+  static constexpr double kBytes = 3.8e6;     // of sums a microsecond, written and read
+  static constexpr double kStepBytes = 94e3;  // of lines that all blocks fetch, a microsecond each
   static constexpr double kHidden = 0.03;     // of what takes less time, products or memory
-  static constexpr double kLine = 9.3e-4;     // that a block for itself fetches
+  static constexpr double kRagged = 1.3;      // of narrow boxes whose rows end inside of a sector
+  static constexpr double kLine = 6.8e-4;     // that a block for itself fetches
   static constexpr double kMemoryBytes = 4.3e6;   // of A, B and C a microsecond, all blocks busy
   static constexpr double kMemoryShare = 0.875;   // of what a slower memory can deliver
-  static constexpr double kClusterMemory = 0.98;  // as less is asked for twice
+  static constexpr double kClusterMemory = 0.94;  // as less is asked for twice
   // An element of results that are not boxes, more than in boxes, also while others multiply.
   static constexpr double kByThreads = 1e-4;
-  static constexpr double kCluster = 0.6;  // that clusters of two start later, those of four twice
+  static constexpr double kCluster = 0.22;  // that clusters of two start later, those of four twice
   // Clusters of four that share the larger operand: bf16 TT 200×3000×3000 by 64×128 15.4 us, of the
   // transpose 14.0.
-  static constexpr double kSharedLarger = 1.04;
+  static constexpr double kSharedLarger = 1.02;
   // Blocks that fetch all for themselves take so much longer for a step: the clock is lower where
   // more power is drawn. (16384³ of floats in planes 1.017, 8192³ 1.021, 4096³ 1.008.)
   static constexpr double kApart = 1.02;
@@ -163,9 +159,9 @@ inline Plan plan_of(Shape x, const Config& c) {
     std::swap(x.box_a, x.box_b);
   }
   const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
-  // Each block of a cluster brings columns that there are, eight or more. Of few rows of C slices
-  // are faster without clusters.
-  if (c.cluster > ceil_div(std::min<std::int64_t>(x.n, t.cols), 8) ||
+  // The blocks of a cluster bring eight columns each, of which some may come twice. Of few rows of
+  // C slices are faster without clusters.
+  if (c.cluster > ceil_div(std::min<std::int64_t>(x.n, t.cols), 8) * 8 / 6 ||
       (t.turned && c.cluster > 1 && c.slices > 1))
     return {};
   Plan p;
@@ -201,8 +197,9 @@ inline Plan plan_of(Shape x, const Config& c) {
   const bool many = x.steps >= kManySteps && (c.slices == 1 || c.joined);
   const auto lines_of = [&](int most, std::int64_t size, bool loose, int box) {
     const std::int64_t lines = std::min<std::int64_t>(most, size);
+    const bool ragged = box > 0 && size < box && size % (box / 4) != 0;
     return double(many ? std::max<std::int64_t>(lines, box) : lines) * (loose ? 2 : 1) *
-           (x.filled ? 2 : 1);
+           (x.filled ? 2 : 1) * (ragged ? Cost::kRagged : 1);
   };
   const double lines = lines_of(t.rows, x.m, x.loose_a, x.box_a) +
                        lines_of(t.cols, x.n, x.loose_b, x.box_b) / c.cluster;
@@ -210,9 +207,9 @@ inline Plan plan_of(Shape x, const Config& c) {
                       (c.cluster == 1                ? Cost::kApart
                        : c.cluster == 4 && x.n > x.m ? Cost::kSharedLarger
                                                      : 1);
-  // A block for itself waits for boxes that do not run along k, unless all are narrow and few.
-  const bool waits = std::min(x.m, x.n) > kNarrow ? x.box_a + x.box_b > 0
-                                                  : many && (x.m < x.box_a || x.n < x.box_b);
+  // A block for itself waits for its lines, unless it takes few steps, whose boxes run along k or
+  // are narrow.
+  const bool waits = many || (std::min(x.m, x.n) > kNarrow && x.box_a + x.box_b > 0);
   const double alone = waits ? std::max(t.alone, std::min(lines * Cost::kLine, step)) : t.alone;
   const auto round = [&](double blocks, double steps) {
     const double busy = std::min(blocks / double(at_once), 1.0);

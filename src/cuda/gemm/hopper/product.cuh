@@ -123,7 +123,9 @@ __device__ void pin(T (&d)[kCount]) {
 template <class In, bool kAAlongK, bool kBAlongK, int kN, bool kAdd = true>
 __device__ void multiply(Sum<In> (&d)[kN / 2], std::uint64_t a, std::uint64_t b) {
   static_assert(kBytesOf<In> == 2 || (kAAlongK && kBAlongK), "k innermost");
-  if constexpr (kN == 64) {
+  if constexpr (kN == 32) {
+    MBLAS_PRODUCTS(32, "16", "17", "18", "19", "20");
+  } else if constexpr (kN == 64) {
     MBLAS_PRODUCTS(64, "32", "33", "34", "35", "36");
   } else if constexpr (kN == 80) {
     MBLAS_PRODUCTS(80, "40", "41", "42", "43", "44");

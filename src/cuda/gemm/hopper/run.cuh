@@ -37,6 +37,7 @@ using Plain96 = Tile<128, 96, 6, 2, true>;
 using Plain80 = Tile<128, 80, 7, 2, true>;
 using Few = FewRows<Small>;
 using Narrow = Plain<Tile<64, 64, 12, 2, true>>;
+using Slim = Tile<64, 32, 16, 2, true>;
 
 template <class... Tiles>
 struct TileList {
@@ -51,7 +52,7 @@ auto tiles_for() {
     return TileList<Large, Medium, Small>{};
   else if constexpr (kBytesOf<In> == 2)
     return TileList<Large, Wide, Medium, Small, Plain176, Plain144, Plain112, Plain96, Plain80, Few,
-                    Narrow>{};
+                    Narrow, Slim>{};
   else
     return TileList<Large, Wide, Medium, Small>{};
 }
@@ -114,10 +115,9 @@ void run_tile(Problem<Sum<In>>& p, const Source& a, const Source& b, const CudaQ
   constexpr int kSize = kBytesOf<In>, kElements = kDepthBytes / kSize;
   const DeviceGuard guard(queue.device().ordinal);
   const auto panels = [](const Source& x, int tile, int cluster) {
-    const auto map_of = [&](int rows) {
-      return x.map(kMapType<In>, kSize, x.along_k ? rows : kElements);
-    };
-    Panels result = panels_of(x.along_k ? x.rows : x.cols, tile, cluster, x.along_k, map_of);
+    const auto map_of = [&](int rows) { return x.map(kMapType<In>, kSize, rows); };
+    Panels result =
+        panels_of(x.along_k ? x.rows : x.cols, tile, cluster, x.along_k, kElements, map_of);
     if (x.along_k) return result;
     // Where a row ends inside of a sector, the engine takes two to three times as long for it: bf16
     // 4096×n×4096 18.7 us with n = 32, 22.9 with 24. So but for the last row the map has that
@@ -127,7 +127,7 @@ void run_tile(Problem<Sum<In>>& p, const Source& a, const Source& b, const CudaQ
     whole.cols = ceil_div(x.cols, kSector) * kSector;
     if (whole.cols == x.cols) return result;
     result.edge_map = result.map;
-    result.map = whole.map(kMapType<In>, kSize, kElements);
+    result.map = whole.map(kMapType<In>, kSize, result.box_rows);
     result.last = int((x.rows - 1) / kElements * kElements);
     return result;
   };
