@@ -119,7 +119,7 @@ struct Cost {
   // are far from each other: as clusters of slices, or where whole tiles are computed by blocks
   // that begin where those of the kernel before end.
   static constexpr double kJoinedMemory = 1.58, kSharedMemory = 1.53;
-  static constexpr double kBytes = 3.8e6;     // of sums a microsecond, written and read
+  static constexpr double kBytes = 3.4e6;     // of sums a microsecond, written and read
   static constexpr double kStepBytes = 94e3;  // of lines that all blocks fetch, a microsecond each
   static constexpr double kHidden = 0.03;     // of what takes less time, products or memory
   static constexpr double kRagged = 1.3;      // of narrow boxes whose rows end inside of a sector
@@ -159,8 +159,8 @@ inline Plan plan_of(Shape x, const Config& c) {
     std::swap(x.box_a, x.box_b);
   }
   const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
-  // The blocks of a cluster bring eight columns each, of which some may come twice. Of few rows of
-  // C slices are faster without clusters.
+  // The blocks of a cluster bring eight columns each, of which some may come twice: four blocks, 24
+  // columns. Of few rows of C slices are faster without clusters.
   if (c.cluster > ceil_div(std::min<std::int64_t>(x.n, t.cols), 8) * 8 / 6 ||
       (t.turned && c.cluster > 1 && c.slices > 1))
     return {};
