@@ -99,6 +99,21 @@ TEST(HopperPlan, LeavesLittleOfARoundEmpty) {
   EXPECT_EQ(plan.clusters(1), 132);
 }
 
+// A few columns, or rows that the engine has as such, are shared by as many blocks as there can be
+// on an H100: what holds a block up is the lines that it asks for.
+TEST(HopperPlan, FewColumnsAreSharedByFour) {
+  for (const bool turns : {false, true}) {
+    hopper::Shape x =
+        turns ? half_shape(24, 3000, 3000, true, true) : half_shape(3000, 24, 3000, true, false);
+    x.loose_a = x.loose_b = true;
+    x.memory = 3.35e6;
+    (turns ? x.box_b : x.box_a) = 64;
+    const hopper::Plan plan = choose(x);
+    EXPECT_EQ(tile_name(plan), "64x32");
+    EXPECT_EQ(plan.cluster, 4);
+  }
+}
+
 // Where rows start between lines of the cache, and tiles fill the device once at most.
 TEST(HopperPlan, LooseRowsAreSharedByFour) {
   const auto cluster_of = [](std::int64_t m, std::int64_t n, std::int64_t k, bool loose) {
