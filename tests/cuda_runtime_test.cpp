@@ -7,8 +7,11 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <complex>
 #include <cstdint>
+#include <cstring>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "device_array.hpp"
@@ -323,6 +326,89 @@ TEST(CudaLaunches, EachCallSeesTheResultsOfTheOneBefore) {
     for (std::size_t i = 0; i < got.size(); ++i) wrong += got[i] != -start[i];
     EXPECT_EQ(wrong, 0) << rows << "x" << cols;
   }
+}
+
+/// f() on `stream`, at once or as a graph; true: without an error.
+bool run_on(cudaStream_t stream, bool captured, const auto& f) {
+  if (!captured) {
+    f();
+    return cudaStreamSynchronize(stream) == cudaSuccess;
+  }
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) != cudaSuccess) return false;
+  f();
+  if (cudaStreamEndCapture(stream, &graph) != cudaSuccess) return false;
+  const bool well = cudaGraphInstantiate(&executable, graph, 0) == cudaSuccess &&
+                    cudaGraphLaunch(executable, stream) == cudaSuccess &&
+                    cudaStreamSynchronize(stream) == cudaSuccess &&
+                    cudaGraphExecDestroy(executable) == cudaSuccess;
+  return cudaGraphDestroy(graph) == cudaSuccess && well;
+}
+
+/// Products with a matrix that moves columns, each of the result of the one before.
+template <class T>
+void chain_of_products(int m, int n, bool captured) {
+  constexpr int kProducts = 24;
+  const auto at = [n](int row, int col) {
+    return std::size_t(row) * std::size_t(n) + std::size_t(col);
+  };
+  std::vector<T> start(std::size_t(m) * std::size_t(n)), moves(std::size_t(n) * std::size_t(n));
+  for (int i = 0; i < m; ++i)
+    for (int j = 0; j < n; ++j) start[at(i, j)] = T(float((i * 31 + j * 7) % 101));
+  for (int j = 0; j < n; ++j) moves[at(j, (j + 1) % n)] = T(1.f);
+  DeviceArray<T> a(start), b(start), c(start), B(moves);
+  const std::size_t bytes = start.size() * sizeof(T);
+  cudaStream_t stream;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  Context context("cuda");
+  context.set_stream(stream);
+  const auto call = [&](const T* from, T* to) {
+    gemm(context, R, N, N, m, n, n, scalar_t<T, T>(1), from, n, B.get(), n, scalar_t<T, T>(0), to,
+         n);
+  };
+  call(a.get(), c.get());  // the workspace grows now
+  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  T *from = a.get(), *to = b.get();
+  const bool well = run_on(stream, captured, [&] {
+    for (int i = 0; i < kProducts; ++i, std::swap(from, to)) {
+      call(from, to);
+      // What is not a kernel may come between.
+      if (i == kProducts / 3) {
+        EXPECT_EQ(cudaMemcpyAsync(c.get(), to, bytes, cudaMemcpyDeviceToDevice, stream),
+                  cudaSuccess);
+        EXPECT_EQ(cudaMemsetAsync(to, 0x7f, bytes, stream), cudaSuccess);
+        to = c.get();
+      }
+    }
+  });
+  EXPECT_TRUE(well);
+  std::vector<T> got(start.size());
+  ASSERT_EQ(cudaMemcpy(got.data(), from, bytes, cudaMemcpyDefault), cudaSuccess);
+  std::int64_t wrong = 0;
+  for (int i = 0; i < m; ++i)
+    for (int j = 0; j < n; ++j) {
+      const T want = start[at(i, j)];
+      wrong += std::memcmp(&got[at(i, (j + kProducts) % n)], &want, sizeof(T)) != 0;
+    }
+  EXPECT_EQ(wrong, 0) << m << "x" << n << (captured ? " in a graph, " : ", ") << name_of(dtype_v<T>)
+                      << ", " << context.last_dispatch().kernel;
+}
+
+TEST(CudaLaunches, ProductsSeeTheResultsOfTheOneBefore) {
+  if (const std::string& reason = find_backend("cuda").unavailable(); !reason.empty())
+    GTEST_SKIP() << reason;
+  constexpr std::pair<int, int> kShapes[] = {{8, 8},     {33, 37},    {64, 64},   {512, 512},
+                                             {1, 1000},  {24, 1504},  {1504, 24}, {300, 1000},
+                                             {700, 700}, {2000, 2000}};
+  for (const auto& [m, n] : kShapes)
+    for (const bool captured : {false, true}) {
+      chain_of_products<float>(m, n, captured);
+      chain_of_products<double>(m, n, captured);
+      chain_of_products<bfloat16>(m, n, captured);
+      chain_of_products<std::complex<float>>(m, n, captured);
+      chain_of_products<std::complex<double>>(m, n, captured);
+    }
 }
 
 std::vector<std::string> device_backends() {

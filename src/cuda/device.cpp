@@ -285,11 +285,35 @@ void CudaQueue::synchronize() {
   cuda_check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
 }
 
-bool CudaQueue::capturing() const {
+cudaStreamCaptureStatus CudaQueue::capture_status() const {
   const DeviceGuard guard(device().ordinal);
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   cuda_check(cudaStreamIsCapturing(stream_, &status), "cudaStreamIsCapturing");
-  return status != cudaStreamCaptureStatusNone;
+  return status;
+}
+
+bool CudaQueue::capturing() const { return capture_status() != cudaStreamCaptureStatusNone; }
+
+bool CudaQueue::takes_early_launches() const {
+  const cudaStreamCaptureStatus status = capture_status();
+  if (status != cudaStreamCaptureStatusActive) return status == cudaStreamCaptureStatusNone;
+#if CUDART_VERSION >= 13000
+  const DeviceGuard guard(device().ordinal);
+  cudaStreamCaptureStatus now;
+  unsigned long long id;
+  cudaGraph_t graph;
+  const cudaGraphNode_t* nodes;
+  const cudaGraphEdgeData* edges;
+  std::size_t count = 0;
+  cuda_check(cudaStreamGetCaptureInfo(stream_, &now, &id, &graph, &nodes, &edges, &count),
+             "cudaStreamGetCaptureInfo");
+  if (count != 1 || (edges && edges[0].type != cudaGraphDependencyTypeDefault)) return false;
+  cudaGraphNodeType type;
+  cuda_check(cudaGraphNodeGetType(nodes[0], &type), "cudaGraphNodeGetType");
+  return type == cudaGraphNodeTypeKernel;
+#else
+  return false;
+#endif
 }
 
 void CudaQueue::mark(int i) {

@@ -79,10 +79,15 @@ class CudaQueue : public Queue {
   void copy_all(std::span<const Copy2D> copies, CopyKind kind) override;
   void synchronize() override;
   bool capturing() const override;
+  /// Whether the next kernel may be launched to start while what comes before it ends: into a graph
+  /// that is being captured only right after one kernel.
+  bool takes_early_launches() const;
   void mark(int i) override;
   double elapsed_ms(int from, int to) override;
 
  private:
+  cudaStreamCaptureStatus capture_status() const;
+
   cudaStream_t stream_;
   bool owns_stream_;
   std::array<cudaEvent_t, 64> events_ = {};  // made when first marked

@@ -99,9 +99,8 @@ void run_typed(const GeamArgs& args, const CudaQueue& queue) {
   const std::int64_t pieces = ceil_div(accesses, std::int64_t(1) << log_width);
   const auto launch_kernel = [&](auto kernel) {
     turn::for_each_part(1, args.batch, [&](const turn::Part& part, unsigned, unsigned z) {
-      launch_early(After::Anything, queue, kernel,
-                   dim3(unsigned(pieces * ceil_div(p.m, rows)), 1, z), kThreads, 0, p, part, count,
-                   unsigned(pieces), log_width);
+      launch_early(queue, kernel, dim3(unsigned(pieces * ceil_div(p.m, rows)), 1, z), kThreads, 0,
+                   p, part, count, unsigned(pieces), log_width);
     });
   };
   const bool both = p.a.present && p.b.present;

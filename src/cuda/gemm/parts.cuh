@@ -118,9 +118,8 @@ void run(const CudaQueue& queue, const GemmArgs& args, void (*kernel)(P), int th
                   shared, p);
   if (p.parts == 1) return;
   const std::int64_t adders = ceil_div(p.length * p.count * args.batch, kAddThreads);
-  launch_early(After::Kernel, queue, add_kernel<Out, Acc>,
-               unsigned(std::min<std::int64_t>(adders, 1 << 16)), kAddThreads, 0,
-               static_cast<const Problem<Acc>&>(p));
+  launch_early(queue, add_kernel<Out, Acc>, unsigned(std::min<std::int64_t>(adders, 1 << 16)),
+               kAddThreads, 0, static_cast<const Problem<Acc>&>(p));
 }
 
 }  // namespace mblas::cuda::parts

@@ -72,8 +72,7 @@ void launch_copies(const CopyProblems& p, const CudaQueue& queue) {
   const dim3 grid(unsigned(ceil_div(chunks, std::int64_t(across))),
                   unsigned(std::min(ceil_div(rows, down * kRows), kMostGrid)),
                   unsigned(std::min(p.of[0].count + p.of[1].count, kMostGrid)));
-  launch_early(After::Anything, queue, copy_kernel<Element>, grid, dim3(across, unsigned(down)), 0,
-               p);
+  launch_early(queue, copy_kernel<Element>, grid, dim3(across, unsigned(down)), 0, p);
 }
 
 /// Bytes from the end of a row of the copy to a multiple of 16.

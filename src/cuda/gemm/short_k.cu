@@ -309,8 +309,8 @@ void run_as(const GemmArgs& args, const Plan& plan, const CudaQueue& queue) {
   p.chunks = plan.chunks;
   p.vectors_a = has_vectors(args.A, args);
   p.vectors_b = has_vectors(args.B, args);
-  launch_early(After::Anything, queue, short_k_kernel<V>,
-               unsigned(p.strips * p.chunks * args.batch), kThreads, plan.shared, p);
+  launch_early(queue, short_k_kernel<V>, unsigned(p.strips * p.chunks * args.batch), kThreads,
+               plan.shared, p);
 }
 
 template <class T, int kDepth>

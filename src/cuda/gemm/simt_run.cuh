@@ -20,7 +20,7 @@ void launch_kernel(Problem<T> p, const CudaQueue& queue) {
   allow_shared(kKernel, int(device.shared_memory), device.ordinal, allowed);
 
   const int cluster = p.cluster ? p.slices : 1;
-  LaunchAttributes attributes(starts_early(After::Anything, queue), unsigned(cluster));
+  LaunchAttributes attributes(starts_early(queue), unsigned(cluster));
   const std::span<cudaLaunchAttribute> list = attributes;
   cudaLaunchConfig_t config = {};
   config.blockDim = Shape::kThreads;
@@ -72,7 +72,7 @@ void run_tiles(Problem<T> p, Copy copy_a, Copy copy_b, const CudaQueue& queue) {
     // A tile has no fewer parts.
     const int groups =
         gemm::groups_for(p.cut.ranges > 0 ? p.cut.steps / (p.cut.length + 1) : p.slices);
-    launch_early(After::Kernel, queue, sum_kernel<Shape, T>,
+    launch_early(queue, sum_kernel<Shape, T>,
                  unsigned(std::min<std::int64_t>((p.tiles.count() - p.whole) * Shape::kMicroM *
                                                      Shape::kMicroN / kVector<T> * groups,
                                                  std::numeric_limits<int>::max())),

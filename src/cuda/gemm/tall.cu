@@ -657,7 +657,7 @@ void launch_tall(Problem<T> p, const CudaQueue& queue) {
   const auto in_turns = [&](int w) { return ceil_div(p.pieces, units * w) * w; };
   if (warps > 8 && in_turns(8) < in_turns(warps)) warps = 8;
 
-  launch_early(After::Anything, queue, kKernel, unsigned(std::min(p.pieces, units)), 32 * warps,
+  launch_early(queue, kKernel, unsigned(std::min(p.pieces, units)), 32 * warps,
                std::size_t(bytes(warps)), p);
 }
 

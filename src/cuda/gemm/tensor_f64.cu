@@ -183,7 +183,7 @@ void run_as(const GemmArgs& args, const CudaQueue& queue, std::byte* parts,
     if (tile == plan.tile) run_tiles<Tile>(p, args, queue);
   });
   if (plan.splits > 1)
-    launch_early(After::Kernel, queue, add_parts_kernel<T>,
+    launch_early(queue, add_parts_kernel<T>,
                  unsigned(std::min<std::int64_t>(ceil_div(p.m * p.n * args.batch, 256), 1 << 16)),
                  256, 0, p);
 }

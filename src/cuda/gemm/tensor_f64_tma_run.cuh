@@ -18,7 +18,7 @@ void launch_tiles(const Problem<T>& p, const CudaQueue& queue) {
   const int units = std::max(queue.device().compute_units, 1) * Tile::kBlocks;
   const int blocks =
       p.slices > 1 ? s.tiles * p.slices : std::min(std::max(s.whole, s.ranges), units);
-  launch_with(LaunchAttributes(starts_early(After::Anything, queue), unsigned(p.slices)), queue,
+  launch_with(LaunchAttributes(starts_early(queue), unsigned(p.slices)), queue,
               kernel<Tile, kXAlongK, kYAlongK, kSwapped>, unsigned(blocks), Tile::kThreads,
               Tile::kShared, p);
   if (const int cut = s.tiles - s.whole; s.ranges > cut) {

@@ -245,7 +245,7 @@ void run_typed(const GemmArgs& args, const CudaQueue& queue) {
   p.parts = reinterpret_cast<Acc*>(free);
   run_mma<In>(p, queue);
   if (plan.splits > 1)
-    launch_early(After::Kernel, queue, add_parts_kernel<Out, Acc>,
+    launch_early(queue, add_parts_kernel<Out, Acc>,
                  unsigned(std::min<std::int64_t>(ceil_div(p.m * p.n * args.batch, 256), 1 << 16)),
                  256, 0, p);
 }

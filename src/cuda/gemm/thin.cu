@@ -123,7 +123,7 @@ std::size_t workspace(const GemmArgs& args, const DeviceInfo& device) {
 template <class In, bool kAlongK, bool kVectors>
 void launch_thin(thin::Problem<In> p, std::size_t shared, const CudaQueue& queue) {
   const auto kernel = thin::thin_kernel<In, kMostShort, kAlongK, kVectors>;
-  LaunchAttributes attributes(starts_early(After::Anything, queue),
+  LaunchAttributes attributes(starts_early(queue),
                               p.cluster ? unsigned(p.parts) : 1);
   const std::int64_t blocks = p.tiles.rows * p.tiles.batch * p.parts;
   const std::int64_t most = std::numeric_limits<int>::max() / p.parts * p.parts;
@@ -154,7 +154,7 @@ void run_as(const GemmArgs& args, const Plan& plan, const CudaQueue& queue) {
   launch_thin<In, kAlongK, kVectors>(p, plan.shared, queue);
   if (p.parts > 1 && !p.cluster) {
     const std::int64_t blocks = ceil_div(p.length * p.count * args.batch, thin::kWarps);
-    launch_early(After::Kernel, queue, thin::add_parts_kernel<In>,
+    launch_early(queue, thin::add_parts_kernel<In>,
                  unsigned(std::min<std::int64_t>(blocks, 1 << 16)), kThreads, 0, p);
   }
 }

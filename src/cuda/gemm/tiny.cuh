@@ -423,8 +423,8 @@ void launch_tiny(const GemmArgs& call, const CudaQueue& queue, int rows, int col
   p.c.begin = p.read_c ? p.b.packed_begin + Plan::packed_bytes(p.b, p.group) : end;
   p.c.packed_begin = p.c.begin;
   const auto blocks = std::min<std::int64_t>(ceil_div(args.batch, p.group), 1 << 30);
-  launch_early(After::Anything, queue, tiny_kernel<In, Out, Multiply>, unsigned(blocks),
-               Multiply::kThreads, std::size_t(plan.bytes(p.group, p.read_c)), p);
+  launch_early(queue, tiny_kernel<In, Out, Multiply>, unsigned(blocks), Multiply::kThreads,
+               std::size_t(plan.bytes(p.group, p.read_c)), p);
 }
 
 void run_real(const GemmArgs& args, const CudaQueue& queue);

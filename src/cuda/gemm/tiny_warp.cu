@@ -327,7 +327,7 @@ void run(const GemmArgs& args, Queue& base) {
       constexpr std::int64_t kProducts = kThreads / 32 / kParts<In>, kMostOfLaunch = 1 << 30;
       for (std::int64_t left = args.batch; left > 0; left -= kMostOfLaunch) {
         p.tiles.batch = std::min(left, kMostOfLaunch);
-        launch_early(After::Anything, queue, kernel, unsigned(ceil_div(p.tiles.batch, kProducts)),
+        launch_early(queue, kernel, unsigned(ceil_div(p.tiles.batch, kProducts)),
                      kThreads, 0, p);
         p.A = p.A.from(kMostOfLaunch);
         p.B = p.B.from(kMostOfLaunch);

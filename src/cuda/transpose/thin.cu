@@ -31,7 +31,7 @@ void run_tiles(const TransposeProblem& p, int bytes, const CudaQueue& queue) {
   const Moves<S> moves = {p};
   turn::for_each_part(1, p.batch, [&](turn::Part part, unsigned, unsigned z) {
     part.hold = hold_of(moves.bytes() * z, std::int64_t(blocks) * z, queue.device());
-    launch_early(After::Anything, queue,
+    launch_early(queue,
                  tall ? turn::tall_kernel<S, kRun, kThreads, Moves<S>>
                       : turn::wide_kernel<S, kRun, kThreads, Moves<S>>,
                  dim3(blocks, 1, z), kThreads, shared, moves, part, log_length,

@@ -35,10 +35,10 @@ void run_tiny(const TransposeProblem& p, int size, const CudaQueue& queue) {
   const Hold hold = hold_of(matrix * p.batch, blocks, queue.device());
   with_size(size, [&]<int S>() {
     const auto launch_with = [&]<turn::Run kRun, int kThreads>() {
-      launch_early(After::Anything, queue, turn::tiny_kernel<S, kRun, kThreads, Moves<S>>,
-                   dim3(unsigned(blocks)), kThreads,
-                   std::size_t(S) * turn::skewed_size<S>(int(matrices * p.m * p.n)), Moves<S>{p},
-                   hold, int(matrices), turn::Divisor(int(p.m)), turn::Divisor(int(p.n)));
+      launch_early(queue, turn::tiny_kernel<S, kRun, kThreads, Moves<S>>, dim3(unsigned(blocks)),
+                   kThreads, std::size_t(S) * turn::skewed_size<S>(int(matrices * p.m * p.n)),
+                   Moves<S>{p}, hold, int(matrices), turn::Divisor(int(p.m)),
+                   turn::Divisor(int(p.n)));
     };
     if (vectors && tile->threads == 128)
       launch_with.template operator()<turn::Run::Vectors, 128>();

@@ -241,8 +241,8 @@ void run_tiles(const Problem& p, const CudaQueue& queue) {
     part.apart = apart;
     part.wide = wide;
     part.hold = hold_of(p.bytes() * z, std::int64_t(rows) * y * z, queue.device());
-    launch_early(After::Anything, queue, tile_kernel<Tile, Problem>, dim3(rows, y, z),
-                 Tile::kThreads, std::size_t(Tile::kShared), p, part);
+    launch_early(queue, tile_kernel<Tile, Problem>, dim3(rows, y, z), Tile::kThreads,
+                 std::size_t(Tile::kShared), p, part);
   });
 }
 

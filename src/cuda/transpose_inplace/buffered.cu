@@ -57,7 +57,7 @@ void copy_back(const TransposeInplaceArgs& args, const DeviceOutput& to, const s
   with_untyped(size, address_bits(args.A, args.batch), [&]<class T>() {
     const auto blocks = unsigned(ceil_div(args.m, 4 * kThreads));
     turn::for_each_part(args.n, batch, [&](const turn::Part& part, unsigned y, unsigned z) {
-      launch_early(After::Kernel, queue, copy_kernel<T>, dim3(blocks, y, z), kThreads, 0,
+      launch_early(queue, copy_kernel<T>, dim3(blocks, y, z), kThreads, 0,
                    reinterpret_cast<const T*>(from), to, args.n, args.m, args.ldb, part);
     });
   });

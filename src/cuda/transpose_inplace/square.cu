@@ -145,7 +145,7 @@ void run(const TransposeInplaceArgs& args, Queue& base) {
     const Pairs pairs = {ceil_div(args.n, tile)};
     turn::for_each_part(pairs.height(), args.batch, [&](turn::Part part, unsigned y, unsigned z) {
       part.hold = hold_of(args.n * args.n * size * z, pairs.width() * y * z, queue.device());
-      launch_early(After::Anything, queue, kernel, dim3(unsigned(pairs.width()), y, z),
+      launch_early(queue, kernel, dim3(unsigned(pairs.width()), y, z),
                    dim3(unsigned(threads_x), unsigned(threads_y)), shared, A, args.n, args.A.ld,
                    pairs, part);
     });

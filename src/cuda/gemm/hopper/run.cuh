@@ -70,13 +70,11 @@ constexpr CUtensorMapDataType kMapType =
     : kBytesOf<In> == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16
                         : CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;  // rounds
 
-/// `early`: as soon as the kernel before it in the stream lets it; it waits for that one itself. In
-/// a graph, what is before the first kernel need not be one.
+/// launch_with() of what has been allowed its shared memory, without a copy of `p`.
 template <class Parameter>
 void launch_engine_kernel(const CudaQueue& queue, void (*kernel)(Parameter), unsigned blocks,
-                          int threads, unsigned cluster, std::size_t shared, const Parameter& p,
-                          bool early) {
-  LaunchAttributes attributes(early, cluster);
+                          int threads, unsigned cluster, std::size_t shared, const Parameter& p) {
+  LaunchAttributes attributes(starts_early(queue), cluster);
   const std::span<cudaLaunchAttribute> list = attributes;
   cudaLaunchConfig_t config = {};
   config.gridDim = blocks;
@@ -99,13 +97,12 @@ void launch_engine(const Problem<Sum<In>>& p, const CudaQueue& queue) {
   const unsigned at_once =
       unsigned(whole_clusters_at_once(int(s.cluster), queue.device().compute_units));
   const unsigned blocks = s.joined ? s.items : std::min(s.items, at_once) * s.cluster;
-  launch_engine_kernel(queue, kernel, blocks, kThreads, s.together(), T::kShared, p,
-                       !queue.capturing());
+  launch_engine_kernel(queue, kernel, blocks, kThreads, s.together(), T::kShared, p);
   if constexpr (kCuts<In> && !T::kJoins) {
     if (s.items == s.whole) return;
     const unsigned sums = (s.items - s.whole) / s.slices * s.cluster * (kFours<T> / 256);
     with_output<T, In>(p, [&]<class Out, bool kFinish>() {
-      launch_engine_kernel(queue, add_slices<T, In, Out, kFinish>, sums, 256, 1, 0, p, true);
+      launch_engine_kernel(queue, add_slices<T, In, Out, kFinish>, sums, 256, 1, 0, p);
     });
   }
 }
