@@ -86,6 +86,7 @@ struct Sources {
 hopper::Shape shape_of(const GemmArgs& args, const Sources& sources, const DeviceInfo& device) {
   const int size = size_of(args.in);
   std::span<const hopper::TileInfo> tiles = hopper::kTiles;
+  if (size == 1) tiles = hopper::kByteTiles;
   if (size == 2) tiles = hopper::kHalfTiles;
   if (sources.by_registers(args)) tiles = hopper::kRegisterTiles;
   hopper::Shape shape = hopper::shape_of(args, tiles, size, device);

@@ -16,7 +16,7 @@ namespace mblas::cuda::gemm::hopper {
 constexpr double kMostSumBytes = 256 << 20;
 
 static_assert(std::size(kHalfTiles) == kTileCount<__half> &&
-              std::size(kTiles) == kTileCount<std::int8_t> &&
+              std::size(kByteTiles) == kTileCount<std::int8_t> &&
               std::size(kRegisterTiles) == kTileCount<Tf32> &&
               std::size(kBf16x3Tiles) == kTileCount<Bf16x3> &&
               std::size(kF16x2Tiles) == kTileCount<F16x2> &&

@@ -1,13 +1,13 @@
 // gemm on Hopper's tensor cores: blocks that stay, one warpgroup that copies, others that multiply.
 //
-// The producer's one thread keeps a ring of stages in shared memory full, each 128 bytes of k of a
-// tile of A and of B, by the copy engine; two warpgroups of consumers multiply out of it by wgmma
-// and keep their sums in registers. Barriers say which stages are full and which are empty. In
-// cooperation the consumers each have half of a tile's rows; alternating, each has tiles of its
-// own, and one multiplies while the other one stores. Of operands in planes, a step along k takes
-// several stages, out of which slots.cuh makes its products; floats whose rows do not run along k
-// go through registers, by fragments.cuh. The blocks of a cluster compute tiles one below the
-// other and copy a share of the columns' panel each, for all of them. Tiles that would leave a
+// The producer's one thread, or two, keeps a ring of stages in shared memory full, each 128 bytes
+// of k of a tile of A and of B, by the copy engine; two warpgroups of consumers multiply out of it
+// by wgmma and keep their sums in registers. Barriers say which stages are full and which are
+// empty. In cooperation the consumers each have half of a tile's rows; alternating, each has tiles
+// of its own, and one multiplies while the other one stores. Of operands in planes, a step along k
+// takes several stages, out of which slots.cuh makes its products; floats whose rows do not run
+// along k go through registers, by fragments.cuh. The blocks of a cluster compute tiles one below
+// the other and copy a share of the columns' panel each, for all of them. Tiles that would leave a
 // round incomplete are cut along k; their sums go to the workspace and are added up by a second
 // kernel in a fixed order. Where all tiles are cut and a block has one slice, those of a tile can
 // be a cluster that adds them up, in the same order, out of each other's shared memory.
@@ -109,12 +109,18 @@ struct Piece {
   }
 };
 
+/// By thread `producer` of T::kProducers, which bring one step after another in turn.
 template <class T, class In, bool kAAlongK, bool kBAlongK>
-__device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::kStages> barriers) {
+__device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::kStages> barriers,
+                        int producer) {
   constexpr int kElements = kDepthBytes / kBytesOf<In>, kPlanes = kPlanesOf<In>;
+  constexpr int kProducers = T::kProducers;
+  static_assert(kProducers == 1 || (kPlanes == 1 && !kReads<T, In>));
   const Schedule& s = p.schedule;
   const unsigned rank = rank_of_tile(s);
   Ring<T::kStages> ring;
+  ring.advance(unsigned(producer));
+  int ahead = producer;  // so many steps is the next one that is this thread's
   for (unsigned index = blockIdx.x / s.cluster; index < s.items; index += gridDim.x / s.cluster) {
     const Schedule::Item item = s[index];
     const int row0 = (item.row * int(s.cluster) + int(rank)) * T::kRows, col0 = item.col * T::kCols;
@@ -123,11 +129,13 @@ __device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
     const Piece<In, kAAlongK, T::kRows> piece_a(p.panels_a, row0);
     const Piece<In, kBAlongK, T::kCols> piece_b(p.panels_b, col0, rank, s.cluster);
     const unsigned bytes = piece_a.bytes + piece_b.bytes;
+    wait_for_earlier_kernels();
+    int step = item.begin + ahead;
 #pragma unroll 1
-    for (int step = item.begin; step < item.end; ++step) {
+    for (; step < item.end; step += kProducers) {
       const int k = step * kElements;
 #pragma unroll 1
-      for (int slot = 0; slot < kPlanes; ++slot, ring.advance()) {
+      for (int slot = 0; slot < kPlanes; ++slot, ring.template advance_by<kProducers>()) {
         const unsigned a = stages + ring.stage * T::kStageBytes, b = a + T::kBytesA;
         const Barrier full = barriers.full(ring.stage);
         const int matrix_a = batch_a + plane_of_a<kPlanes>(slot);
@@ -141,6 +149,7 @@ __device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
           piece_b.load(b, k, matrix_b, full);
       }
     }
+    if constexpr (kProducers > 1) ahead = step - item.end;
     if constexpr (kReads<T, In>)
       if (p.brings_c && !item.cut)
         bring_results<T>(p, ring, stages, barriers, row0, col0, item.batch);
@@ -148,7 +157,7 @@ __device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
   // Nobody leaves whom another block may still tell that a stage is empty. (A barrier of the
   // cluster that says so waits until the whole device sees what was stored.)
   if (s.cluster > 1)
-    for (int i = 0; i < T::kStages; ++i, ring.advance())
+    for (int i = 0; i < T::kStages; i += kProducers, ring.template advance_by<kProducers>())
       barriers.empty(ring.stage).wait(ring.parity ^ 1);
 }
 
@@ -209,6 +218,7 @@ __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
                     (kReads<T, In> && p.brings_c && item < s.whole ? OldResults<T>::kStages : 0));
   };
   Schedule::Item item = s[index(0, which)];
+  wait_for_earlier_kernels();
   for (unsigned round = 0; round < rounds; ++round) {
     const bool has = index(round, which) < s.items;
     if constexpr (T::kAlternating) {
@@ -305,9 +315,10 @@ __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
       if (self.number == 0 || round + 1 < rounds)
         arrive_named(kTurn + 1 - self.number, 2 * kWarpgroup);
     }
-    // While the last products are in work, as divisions take their time. Two sets of sums leave no
-    // registers to keep an item in.
-    const Schedule::Item next = kSlots == 1 ? s[index(round + 1, which)] : item;
+    // While the last products are in work, as divisions take their time: after the last round they
+    // would be waited for. Two sets of sums leave no registers to keep an item in.
+    const Schedule::Item next =
+        kSlots == 1 && round + 1 < rounds ? s[index(round + 1, which)] : item;
     if constexpr (kSlots == 1) {
       wait_products<0>();
 #pragma unroll
@@ -379,16 +390,19 @@ __global__ void __launch_bounds__(kThreads, 1)
     meet_cluster();
   else
     __syncthreads();
+  // The earlier kernels are waited for where their results are needed, behind what can be found out
+  // before: 1,100 cycles from here to the first box.
   let_next_kernel_begin();
-  wait_for_earlier_kernels();
   if constexpr (kPlanesOf < In >> 1) {
+    wait_for_earlier_kernels();
     const bool serves = suits_planes<In>(ranges_of_operands(p), p.k);
     if (blockIdx.x == 0 && threadIdx.x == 0) *p.left = !serves;
     if (!serves) return;
   }
   if (threadIdx.x < kWarpgroup) {
     leave_registers<40>();
-    if (threadIdx.x == 0) produce<T, In, kAAlongK, kBAlongK>(p, stages, barriers);
+    if (threadIdx.x % 32 == 0 && threadIdx.x < 32 * T::kProducers)
+      produce<T, In, kAAlongK, kBAlongK>(p, stages, barriers, int(threadIdx.x) / 32);
     if (T::kJoins) sync_cluster();  // as in finish()
   } else {
     take_registers<232>();

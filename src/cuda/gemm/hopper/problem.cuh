@@ -38,6 +38,10 @@ struct Tile {
   static constexpr bool kJoins = false;                         // see Joins
   static constexpr int kRowsEach = kAlternating ? kRows : kRows / kConsumers;  // of a consumer
   static constexpr int kBlocks = kRowsEach / 64;                               // of 64 rows
+  /// Threads that ask for boxes: for small tiles one does not ask fast enough, for others more only
+  /// get into each other's way.
+  static constexpr int kProducers = kRows * kCols <= 64 * 64 ? 2 : 1;
+  static_assert(kStages % kProducers == 0);
   static constexpr int kBytesA = kRows * kDepthBytes, kBytesB = kCols * kDepthBytes;
   static constexpr int kStageBytes = kBytesA + kBytesB;
   static constexpr int kOutBytes = kBoxes * kConsumers * kBoxBytes;

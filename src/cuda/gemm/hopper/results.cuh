@@ -42,6 +42,12 @@ struct Ring {
     stage = last ? 0 : stage + 1;
     parity ^= unsigned(last);
   }
+  template <unsigned kSteps>
+  __device__ void advance_by() {
+    const bool around = stage >= kStages - kSteps;
+    stage = around ? stage + kSteps - kStages : stage + kSteps;
+    parity ^= unsigned(around);
+  }
   __device__ void advance(unsigned steps) {
     stage += steps;
     parity ^= stage / kStages & 1;
@@ -705,9 +711,6 @@ __device__ void finish(const Problem<Acc>& p, const Consumer& self, const Schedu
 /// sums.
 template <class T, class In, class Out, bool kFinish>
 __global__ void __launch_bounds__(256) add_slices(const __grid_constant__ Problem<Sum<In>> p) {
-  wait_for_earlier_kernels();
-  if constexpr (kPlanesOf < In >> 1)
-    if (*p.left) return;
   const Schedule& s = p.schedule;
   const unsigned number = blockIdx.x / (kFours<T> / 256);  // of a block's tile among those cut
   const int four = int(blockIdx.x % (kFours<T> / 256) * 256 + threadIdx.x);
@@ -724,6 +727,9 @@ __global__ void __launch_bounds__(256) add_slices(const __grid_constant__ Proble
   const auto of_slice = [&](unsigned i) {
     return from[((first + i) * s.cluster + rank) * kFours<T>];
   };
+  wait_for_earlier_kernels();
+  if constexpr (kPlanesOf < In >> 1)
+    if (*p.left) return;
   Vector<Sum<In>> sum = of_slice(0);
   constexpr unsigned kAtOnce = 8;  // under way
 #pragma unroll 1

@@ -36,7 +36,7 @@ using Plain112 = Tile<128, 112, 6, 2, true>;
 using Plain96 = Tile<128, 96, 6, 2, true>;
 using Plain80 = Tile<128, 80, 7, 2, true>;
 using Few = FewRows<Small>;
-using Narrow = Plain<Tile<64, 64, 12, 2, true>>;
+using Narrow = Tile<64, 64, 12, 2, true>;
 using Slim = Tile<64, 32, 16, 2, true>;
 
 template <class... Tiles>
@@ -51,8 +51,10 @@ auto tiles_for() {
   else if constexpr (std::is_same_v<In, Residues>)
     return TileList<Large, Medium, Small>{};
   else if constexpr (kBytesOf<In> == 2)
-    return TileList<Large, Wide, Medium, Small, Plain176, Plain144, Plain112, Plain96, Plain80, Few,
-                    Narrow, Slim>{};
+    return TileList<Large, Wide, Medium, Small, Plain<Narrow>, Plain176, Plain144, Plain112,
+                    Plain96, Plain80, Few, Slim>{};
+  else if constexpr (kBytesOf<In> == 1)
+    return TileList<Large, Wide, Medium, Small, Narrow>{};
   else
     return TileList<Large, Wide, Medium, Small>{};
 }
