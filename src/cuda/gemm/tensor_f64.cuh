@@ -197,8 +197,6 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   constexpr int kStages = Tile::kStages, kM = Tile::kM, kN = Tile::kN;
   constexpr int kTurns = Tile::kTurns, kSteps = Tile::kDepth / 4 / kTurns;
   constexpr std::int64_t kGroup = 8;
-  begin_early();
-  if (p.where && *p.where == 0) return;
   extern __shared__ __align__(16) unsigned char panels[];
   T* const panel_a = reinterpret_cast<T*>(panels);
   T* const panel_b = panel_a + kStages * PanelA::kSize;
@@ -223,6 +221,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     const std::int64_t l0 = split * p.depth, depth = min(p.depth, p.k - l0);
 
     const int steps = int(ceil_div(depth, Tile::kDepth));
+    begin_early();  // behind what can be found out before; for later tiles it is over
+    if (p.where && *p.where == 0) return;
     typename PanelA::Loader load_a(
         static_cast<const T*>(p.A.at(batch)) + i0 * p.a.row + l0 * p.a.col, p.lda, p.m - i0, steps);
     typename PanelB::Loader load_b(

@@ -439,7 +439,6 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     }
     hopper::fence_barriers();
   }
-  begin_early();
   __syncthreads();
 
   int at = 0;  // steps of this block so far
@@ -477,6 +476,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
                                                              full(stage));
         }
       };
+      begin_early();  // behind what can be found out before; for later pieces it is over
       if (side_x.is_whole() && side_y.is_whole())
         bring.template operator()<true>();
       else
@@ -500,6 +500,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   const PanelY panel_y(y_of_warp(warp), lane / 4, lane % 4);
   const long long sign = sign_if(p.conjugate_a != p.conjugate_b);
   F f;
+  begin_early();
 
   const bool releases = lane == 0;
   const unsigned rank = Tile::kJoins ? hopper::rank_in_cluster() : 0;

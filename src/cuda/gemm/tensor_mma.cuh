@@ -405,11 +405,11 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   // Warps of 32 begin at chunk 4 of 8: their fragments stay within the 8 that are swizzled.
   static_assert(Tile::kWarpRows % 32 == 0 && Tile::kWarpCols % 32 == 0 && kStages >= 3);
   extern __shared__ uint4 panels[];
-  begin_early();
   const unsigned panel_a = shared_address(panels);
   const unsigned panel_b = panel_a + kStages * PanelA::kBytes;
 
   const MmaWork<Tile> work(p, PanelA::kElements);
+  begin_early();
   if (work.batch >= p.tiles.batch) return;
   const auto [batch, i0, j0, l0, split, steps, tail, row0, col0] = work;
   const typename PanelA::Reader read_a(row0, false);
@@ -491,9 +491,8 @@ __global__ void __launch_bounds__(GatheredMmaTile::kTurns* GatheredMmaTile::kThr
   constexpr int kM = Tile::kM, kN = Tile::kN, kStage = PanelA::kBytes + PanelB::kBytes;
   static_assert(Tile::kStages == 2 && kM == 1 && Tile::kAcross == 1 && Tile::kTurns == 2);
   extern __shared__ uint4 panels[];
-  begin_early();
-
   const MmaWork<Tile> work(p, PanelA::kElements);
+  begin_early();
   if (work.batch >= p.tiles.batch) return;
   const int group = int(threadIdx.x) / Tile::kThreads;
   std::byte* const own = reinterpret_cast<std::byte*>(panels) + group * 2 * kStage;
