@@ -57,6 +57,11 @@ struct Keeper {
   std::unique_ptr<Prepared> prepared;
 };
 
+/// What an Args::config is in place of a configuration's number: the kernel chooses; and the same
+/// of a kernel that was forced by name, which then declines what it cannot do, not what others do
+/// faster.
+inline constexpr int kOwnChoice = -1, kForced = -2;
+
 /// C = alpha op(A) op(B) + beta C, with op(A) m×k, op(B) k×n, C m×n; then `epilogue`. int8 products
 /// become a C of float as `float(sum of products)` in place of the product. A row sees either only
 /// where its Kernel::fuses says so.
@@ -69,8 +74,8 @@ struct GemmArgs {
   Input A, B;
   Output C;
   std::int64_t batch = 1;
-  int config = -1;       ///< which of Kernel::configs; -1: the kernel's own choice
-  double tolerance = 0;  ///< of Compute::OzakiFP64: see GemmOptions; 0: the mode's own
+  int config = kOwnChoice;  ///< which of Kernel::configs; negative: the kernel's own choice
+  double tolerance = 0;     ///< of Compute::OzakiFP64: see GemmOptions; 0: the mode's own
   Epilogue epilogue;
   Keeper* keeper = nullptr;  ///< of a plan, or null
   bool keeps_b = false;      ///< which operand: B, else A
@@ -99,7 +104,7 @@ struct GeamArgs {
   Input A, B;
   Output C;
   std::int64_t batch = 1;
-  int config = -1;  ///< which of Kernel::configs; -1: the kernel's own choice
+  int config = kOwnChoice;  ///< which of Kernel::configs; negative: the kernel's own choice
 };
 
 /// B (n×m) = Aᵀ, A m×n, elements of `type` (b1 … b16) moved as bytes.
@@ -109,7 +114,7 @@ struct TransposeArgs {
   Input A;
   Output B;
   std::int64_t batch = 1;
-  int config = -1;  ///< which of Kernel::configs; -1: the kernel's own choice
+  int config = kOwnChoice;  ///< which of Kernel::configs; negative: the kernel's own choice
 };
 
 /// The m×n matrix of leading dimension `lda` at A becomes its n×m transpose of leading dimension
@@ -121,7 +126,7 @@ struct TransposeInplaceArgs {
   Output A;  ///< A.ld is lda
   std::int64_t ldb = 0;
   std::int64_t batch = 1;
-  int config = -1;  ///< which of Kernel::configs; -1: the kernel's own choice
+  int config = kOwnChoice;  ///< which of Kernel::configs; negative: the kernel's own choice
 };
 
 /// C = A B, or C = C + A B where `accumulate`, over GF(2^8) modulo `poly`. Bytes. `pointers`, where
@@ -132,7 +137,7 @@ struct Gf256Args {
   Output C;
   bool accumulate = false;
   unsigned poly = 0x11D;
-  int config = -1;  ///< which of Kernel::configs; -1: the kernel's own choice
+  int config = kOwnChoice;  ///< which of Kernel::configs; negative: the kernel's own choice
 };
 
 /// Elements between rows and columns of op(X), X stored row-major with leading dimension ld.

@@ -102,7 +102,8 @@ Selected<Args> select(Context::Impl& context, const Backend& backend, const Devi
   if (context.tune_record) *context.tune_record = tune_entry(backend, device, args);
   if (context.tuned && forced.empty()) {
     if (const TunedRow tuned = context.tuned->find(backend, device, args); tuned.row >= 0) {
-      if (auto selected = attempt(table[std::size_t(tuned.row)], configured(tuned.config));
+      if (auto selected = attempt(table[std::size_t(tuned.row)],
+                                  configured(tuned.config < 0 ? kForced : tuned.config));
           selected.kernel) {
         selected.tuned = true;
         return selected;
@@ -122,7 +123,8 @@ Selected<Args> select(Context::Impl& context, const Backend& backend, const Devi
       }
       if (const auto selected = attempt(kernel, configured(config)); selected.kernel)
         return selected;
-    } else if (const auto selected = attempt(kernel, args); selected.kernel) {
+    } else if (const auto selected = attempt(kernel, forced.empty() ? args : configured(kForced));
+               selected.kernel) {
       return selected;
     }
   }
