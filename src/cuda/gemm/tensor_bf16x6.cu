@@ -16,10 +16,12 @@ namespace tensor_bf16x6_file {
 constexpr char kName[] = "tensor_bf16x6";
 using Product = hopper::PlaneProduct<hopper::Bf16x3, hopper::kBf16x3Tiles, kName>;
 
+constexpr double kLaunches = 6;  // microseconds that no call takes less than
+
 /// Microseconds of a call by the models.
 double estimate(const GemmArgs& args, const DeviceInfo& device) {
-  constexpr double kLaunches = 6, kBytes = 3.3e6;  // of splitting a microsecond
-  constexpr double kResultBytes = 4.3e6;           // likewise, which the engine writes at the end
+  constexpr double kBytes = 3.3e6;        // of splitting a microsecond
+  constexpr double kResultBytes = 4.3e6;  // likewise, which the engine writes at the end
   double sum = 0;
   Product::for_each_block(args, [&](const GemmArgs& part, bool) {
     const double results = double(size_of(part.out)) * double(part.m) * double(part.n);
@@ -40,10 +42,12 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   constexpr std::int64_t kShortest = 16;
   if (args.compute == Compute::Default && hopper::by_parts(args).k < kShortest)
     return "for longer sums";
-  if (args.compute == Compute::Default && args.config < 0 &&
-      estimate(args, device) > std::min(simt_microseconds(args, device),
-                                        fitted_cycles(args, device) / kFittedCyclesPerMicrosecond))
-    return "estimated to be slower than simt or fitted";
+  if (args.compute == Compute::Default && args.config < 0) {
+    const double others = std::min(simt_microseconds(args, device),
+                                   fitted_cycles(args, device) / kFittedCyclesPerMicrosecond);
+    if (others < kLaunches || estimate(args, device) > others)
+      return "estimated to be slower than simt or fitted";
+  }
   return nullptr;
 }
 

@@ -81,9 +81,6 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
     return "for distances of less than 2^40 bytes";
   if ((access_bits(args.A, args.batch, size) | access_bits(args.B, args.batch, size)) % 16 != 0)
     return "for rows at multiples of 16 bytes";
-  const tma64::Plan plan = plan_of(args, device);
-  if (plan.tile < 0)
-    return args.config < 0 ? "for fewer tiles" : "the configuration's tiles are not for this call";
   // Below these the smaller tiles of tensor_f64, and their shorter way to the first product, win.
   const double least = args.in == DType::f64 ? 200.0 * 200 * 200 : 640.0 * 640 * 640;
   constexpr double kFittedInBatches = 0.92;  // of what fitted estimates for them
@@ -91,6 +88,9 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   const double products = double(args.m) * double(args.n) * double(args.k);
   if (args.config < 0 && products * double(fills ? args.batch : 1) < least)
     return "for larger products";
+  const tma64::Plan plan = plan_of(args, device);
+  if (plan.tile < 0)
+    return args.config < 0 ? "for fewer tiles" : "the configuration's tiles are not for this call";
   if (args.config < 0 && args.in == DType::f64 &&
       tma64::is_left_to(std::min(tensor_f64_cycles(args, device),
                                  (fills ? kFittedInBatches : 1) * fitted_cycles(args, device)),
