@@ -58,8 +58,7 @@ struct Keeper {
 };
 
 /// What an Args::config is in place of a configuration's number: the kernel chooses; and the same
-/// of a kernel that was forced by name, which then declines what it cannot do, not what others do
-/// faster.
+/// of a kernel that was forced by name, which need not decline what others do faster.
 inline constexpr int kOwnChoice = -1, kForced = -2;
 
 /// C = alpha op(A) op(B) + beta C, with op(A) m×k, op(B) k×n, C m×n; then `epilogue`. int8 products

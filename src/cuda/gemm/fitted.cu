@@ -124,7 +124,7 @@ void run(const GemmArgs& args, Queue& base) {
 double fitted_cycles(const GemmArgs& call, const DeviceInfo& device) {
   using namespace fitted_file;
   GemmArgs args = call;
-  args.config = -1;  // another kernel's
+  args.config = kOwnChoice;  // else another kernel's
   if (refuses(args, device)) return std::numeric_limits<double>::infinity();
   return tiling_of(args, device).cycles;
 }

@@ -267,7 +267,7 @@ void run(const GemmArgs& args, Queue& base) {
 double tensor_mma_microseconds(const GemmArgs& args, const DeviceInfo& device) {
   using namespace tensor_mma_file;
   GemmArgs own = args;
-  own.config = -1;
+  own.config = kOwnChoice;
   const Call call(own, device);
   const bool left_out = (call.copies() && args.batch > 1) || declines(own, device);
   return left_out ? std::numeric_limits<double>::infinity() : call.microseconds();

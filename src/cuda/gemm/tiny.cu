@@ -55,7 +55,7 @@ bool suits_engine(const GemmArgs& args, const DeviceInfo& device) {
 /// 1.6 there; cf32 4.0, 2.0; f64 3.3, 2.2; of 48x48x48: cf64 17.7, 3.5).
 const char* declines_few(const GemmArgs& args, const DeviceInfo& device) {
   constexpr std::int64_t kMost = 32;  // m and n up to which tensor_mma is slower
-  if (args.config == kForced || args.batch == 0 || fills_device(args, device)) return nullptr;
+  if (!may_leave_few(args, device)) return nullptr;
   if (size_of(args.in) > 2) return "slower than simt or tensor_f64 for few products";
   if (suits_engine(args, device)) return "slower than tensor_wgmma for few products";
   return std::max(args.m, args.n) > kMost ? "slower than tensor_mma for few products" : nullptr;

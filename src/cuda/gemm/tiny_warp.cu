@@ -319,7 +319,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (bits % 16 != 0) return "for rows and addresses of whole vectors of 16 bytes";
   // Few products begin sooner there: 24x24x24, an H100, graphs of 20 calls, f64 2.7 us, 2.3 there;
   // bf16 1.9 and 1.7.
-  if (args.config != kForced && args.batch > 0 && !fills_device(args, device)) {
+  if (may_leave_few(args, device)) {
     if (size > 2) return "slower than tensor_f64 for few products";
     if (out == 2 && runs_hopper(device) && !args.A.pointers && !args.B.pointers)
       return "slower than tensor_wgmma for few products";

@@ -17,6 +17,7 @@ constexpr double kMostSumBytes = 256 << 20;
 
 static_assert(std::size(kHalfTiles) == kTileCount<__half> &&
               std::size(kByteTiles) == kTileCount<std::int8_t> &&
+              std::size(kTiles) == kTileCount<Tf32> &&
               std::size(kRegisterTiles) == kTileCount<Tf32> &&
               std::size(kBf16x3Tiles) == kTileCount<Bf16x3> &&
               std::size(kF16x2Tiles) == kTileCount<F16x2> &&
