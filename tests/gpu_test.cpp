@@ -398,6 +398,42 @@ TEST_P(Gpu, ShortSumsInSeveralBlocks) {
       }
 }
 
+/// Lines that start at each place of a word, whose first and last words are partly outside of the
+/// matrix, with NaN between them; whole words and none; one part of k and several.
+TEST_P(Gpu, FewVectorsOf16Bits) {
+  if (GetParam() != "cuda") GTEST_SKIP() << "for few_vectors";
+  struct Shape {
+    std::int64_t length, k, batch;
+  };
+  constexpr Shape kShapes[] = {{711, 3000, 1}, {128, 2101, 3}, {249, 515, 2},
+                               {1031, 128, 5}, {257, 9001, 1}, {4104, 136, 1}};
+  constexpr Types kTypes[] = {{DType::f16, DType::f16},
+                              {DType::f16, DType::f32},
+                              {DType::bf16, DType::bf16},
+                              {DType::bf16, DType::f32}};
+  constexpr int kOffsets = 7, kPads = 5;
+  int which = 0;
+  for (const Shape& s : kShapes)
+    for (int few = 1; few <= 8; ++few)
+      for (const bool rows : {false, true})
+        for (const Op a : {Op::NoTrans, Op::Trans})
+          for (const Op b : {Op::NoTrans, Op::Trans}) {
+            ++which;
+            const Types& types = kTypes[(which + few + int(&s - kShapes)) % 4];
+            const Sizes sizes = {rows ? few : s.length, rows ? s.length : few, s.k, s.batch};
+            cases::GemmCase c = numbered(which, types, a, b, sizes, kOffsets);
+            c.beta = {which % kOffsets % 2 * -0.5, 0};
+            if (const int pad = which % kPads; pad > 0) {
+              c.lda = (a == Op::NoTrans ? c.k : c.m) + pad;
+              c.ldb = (b == Op::NoTrans ? c.n : c.k) + pad % 3;
+              c.ldc = c.n + pad % 2;
+            }
+            c.pointers = c.batch > 1 && which % 3 == 0;
+            const auto problem = cases::prepare(c);
+            expect_correct(*problem, "gemm=few_vectors");
+          }
+}
+
 /// Pieces of A that planes of bfloat16 do not suit are multiplied as they are, and only those.
 TEST_P(Gpu, TallProductsByPlanes) {
   if (GetParam() != "cuda" || queue->device().capability != 90) GTEST_SKIP() << "for tall's planes";

@@ -117,5 +117,40 @@ TEST(MmaChoice, HoppersLeavesWhatItWouldCopyForLonger) {
   EXPECT_FALSE(leaves(args)) << "it fuses epilogues";
 }
 
+TEST(MmaChoice, FewVectorsAreReadAsTheyLie) {
+  const Kernel<GemmArgs>& few = *row("few_vectors");
+  const Kernel<GemmArgs>* const hopper = row("tensor_wgmma");
+  const auto takes = [&](const GemmArgs& args, const DeviceInfo& device = h200()) {
+    return few.declines(args, device) == nullptr;
+  };
+  for (const std::int64_t n : {1, 2, 3, 7, 8})
+    for (const bool turned : {false, true}) {
+      EXPECT_TRUE(takes(half_product(711, n, 3001, turned))) << n;
+      EXPECT_TRUE(takes(half_product(n, 711, 3001, turned))) << n;
+      EXPECT_TRUE(takes(product(DType::f16, DType::f32, 711, n, 3001, turned))) << n;
+    }
+  EXPECT_TRUE(takes(half_product(711, 3, 3000))) << "only the matrix is aligned";
+  EXPECT_FALSE(takes(half_product(711, 9, 3000)));
+  EXPECT_FALSE(takes(half_product(127, 3, 3000)));
+  EXPECT_FALSE(takes(product(DType::f32, DType::f32, 711, 1, 3000)));
+  EXPECT_FALSE(takes(product(DType::i8, DType::i32, 711, 3, 3000)));
+
+  GemmArgs args = half_product(4096, 8, 4096);
+  DeviceInfo older = h200();
+  older.capability = 80;
+  EXPECT_TRUE(takes(args, older));
+  if (!hopper || hopper->declines(args, h200())) GTEST_SKIP() << "not in this build";
+  EXPECT_FALSE(takes(args)) << "nothing is copied";
+  args.config = kForced;
+  EXPECT_TRUE(takes(args));
+  args.config = kOwnChoice;
+  args.C.ld = 9;
+  EXPECT_TRUE(takes(args)) << "a C that the copy engine does not write";
+  args.C.ld = 8;
+  args.batch = 2;
+  args.B.pointers = &args.B.data;
+  EXPECT_TRUE(takes(args)) << "matrices anywhere";
+}
+
 }  // namespace
 }  // namespace mblas::testing

@@ -1,6 +1,8 @@
-// A matrix times two to eight vectors: limited by reading the matrix once, as gemv.cu is, if its
-// elements meet all vectors in registers. The vectors of a block's part of k are copied to shared
-// memory, a chunk ahead of the matrix.
+// A matrix times two to eight vectors, of 16 bits also one: limited by reading the matrix once, as
+// gemv.cu is, if its elements meet all vectors in registers; with eight vectors of 16 bits nearly
+// as much by multiply-adds, which are those of floats. The vectors of a block's part of k are
+// copied to shared memory, a chunk ahead of the matrix, or, of 16 bits, which no asynchronous copy
+// takes alone, by way of registers.
 //
 // Where memory runs along k a warp has some rows, so that what it reads of the vectors serves all
 // of them, and its lanes add up with shuffles, each level of which halves what a lane has left to
@@ -8,41 +10,35 @@
 // turn. Either way k is cut into parts where there are few results (parts.cuh).
 #include <algorithm>
 
+#include "cuda/gemm/few.cuh"
+#include "cuda/gemm/few_words.cuh"
 #include "cuda/gemm/instructions.cuh"
-#include "cuda/gemm/parts.cuh"
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm {
 namespace few_vectors_file {
 
-constexpr int kWarps = 8, kThreads = kWarps * 32;
-constexpr int kBlocks = 2;  // that share a multiprocessor
-constexpr int kLoads = 8;   // of 16 bytes of the matrix that a thread has under way
+using few::kBlocks, few::kLoads, few::kThreads, few::kWarps;
+
 constexpr int kMostVectors = 8;
 constexpr int kChunks = 4;              // of a block's part of k
 constexpr int kVectorBytes = 64 << 10;  // of the vectors in shared memory
 constexpr int kLeast = 128;             // of k, and of the matrix's other side
 
-/// Rows of a warp, where memory runs along k: as many as registers allow.
-constexpr int rows_of(int element_bytes, int count) { return element_bytes * count < 64 ? 4 : 2; }
 /// Elements of k that a step of either kernel takes, `vector` of them neighbours.
 constexpr int chunk_unit(bool along_k, int vector, int rows) {
   return along_k ? 32 * vector * kLoads / rows : kWarps * kLoads;
 }
 
 template <class T>
-struct FewProblem : parts::Problem<T> {
-  DeviceInput Matrix{}, Few{};
-  std::int64_t line = 0;  ///< elements between the lines of the matrix in memory
-  Strides few{};          ///< of the vectors: from one to the next, along k
-  bool conjugate_few = false;
+struct Problem : few::Problem<T> {
   int chunk = 0;  ///< elements of k, a multiple of chunk_unit()
 };
 
 /// Starts to copy the vectors' chunks of [k0, k1), zeros where there is nothing: element k of
 /// vector s goes to place(s, k).
 template <int kCount, class T, class Place>
-__device__ void copy_vectors(const FewProblem<T>& p, const parts::Work& w, const Place& place) {
+__device__ void copy_vectors(const Problem<T>& p, const parts::Work& w, const Place& place) {
   const auto* const y = static_cast<const T*>(p.Few.at(w.batch)) + w.k0 * p.few.col;
   const int depth = int(w.k1 - w.k0), lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
   const auto copy = [&](int s, int k) {
@@ -77,31 +73,12 @@ __device__ inline void wait_chunk(int c) {
   __syncthreads();
 }
 
-/// Adds up kSums numbers over the lanes; sum number lane / (32 / kSums) is left in x[0].
-template <int kSums, class T>
-__device__ void add_lanes(T (&x)[kSums], int lane) {
-  static_assert(kSums <= 32 && 32 % kSums == 0);
-#pragma unroll
-  for (int level = 0; (kSums >> level) > 1; ++level) {
-    const int mask = 16 >> level, half = kSums >> (level + 1);
-    const bool upper = (lane & mask) != 0;
-#pragma unroll
-    for (int i = 0; i < kSums / 2; ++i)
-      if (i < half) {
-        const T kept = upper ? x[i + half] : x[i], sent = upper ? x[i] : x[i + half];
-        x[i] = kept + parts::from_lane(sent, mask);
-      }
-  }
-#pragma unroll
-  for (int mask = 32 / kSums / 2; mask > 0; mask /= 2) x[0] = x[0] + parts::from_lane(x[0], mask);
-}
-
 /// Memory runs along k.
 template <class T, int kV, int kCount>
 __global__ void __launch_bounds__(kThreads, kBlocks)
-    rows_kernel(const __grid_constant__ FewProblem<T> p) {
+    rows_kernel(const __grid_constant__ Problem<T> p) {
   using Unit = Vector<T, kV>;
-  constexpr int kRows = rows_of(sizeof(T), kCount);
+  constexpr int kRows = few::rows_of(sizeof(T), kCount);
   constexpr int kEach = kLoads / kRows, kHop = 32 * kV, kStep = kHop * kEach;
   static_assert(kStep == chunk_unit(true, kV, kRows));
   extern __shared__ __align__(64) unsigned char memory[];
@@ -160,7 +137,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
         }
     }
   }
-  add_lanes(sums, lane);
+  few::add_lanes(sums, lane);
   constexpr int kLanes = 32 / (kRows * kCount);  // that have the same sum
   const int r = lane / kLanes / kCount, s = lane / kLanes % kCount;
   if (lane % kLanes == 0 && first + r < p.length && s < p.count)
@@ -170,7 +147,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 /// Memory runs along the results.
 template <class T, int kV, int kCount>
 __global__ void __launch_bounds__(kThreads, kBlocks)
-    columns_kernel(const __grid_constant__ FewProblem<T> p) {
+    columns_kernel(const __grid_constant__ Problem<T> p) {
   using Unit = Vector<T, kV>;
   using Factors = Vector<T, kCount>;
   constexpr int kWidth = 32 * kV;
@@ -244,8 +221,25 @@ struct Cut {
   bool fits;
 };
 
+bool in_words(const GemmArgs& args) { return size_of(args.in) == 2; }
+
+/// Sets blocks, parts and depth.
+void cut_words(Cut& cut, const GemmArgs& args, std::int64_t units) {
+  const std::int64_t width = cut.along_k ? kWarps * few::rows_of(size_of(args.in), cut.count)
+                                         : few_words::width_of(cut.wide);
+  cut.blocks = ceil_div(cut.length, width);
+  const std::int64_t most_depth = few_words::most_depth(cut.count);
+  const std::int64_t parts = std::max(std::min(kBlocks * units / (cut.blocks * args.batch),
+                                               args.k / (2 * few_words::step_of(cut.along_k))),
+                                      ceil_div(args.k, most_depth));
+  constexpr std::int64_t kUnit = few_words::kWord;
+  cut.depth = ceil_div(args.k, std::clamp<std::int64_t>(parts, 1, parts::kMost) * kUnit) * kUnit;
+  cut.parts = int(ceil_div(args.k, cut.depth));
+  cut.fits = cut.depth <= most_depth;
+}
+
 Cut cut_of(const GemmArgs& args, const DeviceInfo& device) {
-  Cut cut;
+  Cut cut = {};
   cut.matrix_is_b = args.m < args.n;
   cut.along_k = cut.matrix_is_b ? is_transposed(args.transB) : !is_transposed(args.transA);
   cut.length = std::max(args.m, args.n);
@@ -253,10 +247,14 @@ Cut cut_of(const GemmArgs& args, const DeviceInfo& device) {
   cut.count = cut.vectors <= 2 ? 2 : cut.vectors <= 4 ? 4 : 8;
   const int size = size_of(args.in), unit = 16 / size;
   cut.wide = access_bits(cut.matrix_is_b ? args.B : args.A, args.batch, size) % 16 == 0 &&
-             (cut.along_k || cut.length % unit == 0);
-  const int rows = rows_of(size, cut.count);
-  cut.blocks = ceil_div(cut.length, cut.along_k ? kWarps * rows : 32 * (cut.wide ? unit : 1));
+             (in_words(args) || cut.along_k || cut.length % unit == 0);
   const std::int64_t units = std::max(device.compute_units, 1);
+  if (in_words(args)) {
+    cut_words(cut, args, units);
+    return cut;
+  }
+  const int rows = few::rows_of(size, cut.count);
+  cut.blocks = ceil_div(cut.length, cut.along_k ? kWarps * rows : 32 * (cut.wide ? unit : 1));
   const std::int64_t most_depth = kVectorBytes / (cut.count * size);
   const int step = chunk_unit(cut.along_k, cut.wide ? unit : 1, rows);
   const std::int64_t parts =
@@ -269,15 +267,29 @@ Cut cut_of(const GemmArgs& args, const DeviceInfo& device) {
   return cut;
 }
 
+/// Whether the copy engine brings operands of 16 bits to tensor_wgmma as they lie, and C back.
+bool suits_engine(const GemmArgs& args, const DeviceInfo& device) {
+  const auto suits = [&](const auto& x, DType type) {
+    return access_bits(x, args.batch, size_of(type)) % 16 == 0 && !(x.pointers && args.batch > 1);
+  };
+  return runs_hopper(device) && suits(args.A, args.in) && suits(args.B, args.in) &&
+         suits(args.C, args.out);
+}
+
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
-  if (args.in != DType::f32 && args.in != DType::cf32) return "for f32 and cf32";
+  if (args.in != DType::f32 && args.in != DType::cf32 && args.in != DType::f16 &&
+      args.in != DType::bf16)
+    return "for f32, cf32, f16 and bf16";
   if (device.capability < 80) return "needs compute capability 8.0";
   const std::int64_t few = std::min(args.m, args.n);
-  if (few < 2 || few > kMostVectors) return "for m or n of 2 to 8";
+  if (few < (in_words(args) ? 1 : 2) || few > kMostVectors)
+    return "for m or n of 2 to 8, or 1 of 16 bits";
   if (std::max(args.m, args.n) < kLeast || args.k < kLeast)
     return "for k and the other one of m and n of at least 128";
   if (const char* reason = declines_halfway(args)) return reason;
   if (!cut_of(args, device).fits) return "for a shorter k";
+  if (in_words(args) && args.config != kForced && suits_engine(args, device))
+    return "slower than tensor_wgmma where rows are at multiples of 16 bytes";
   return declines_emulation(args, device);
 }
 
@@ -285,17 +297,8 @@ std::size_t workspace(const GemmArgs& args, const DeviceInfo& device) {
   return gemm_pointer_bytes(args, device) + parts::bytes(args, cut_of(args, device).parts);
 }
 
-/// `kSums`: bytes of shared memory that sums take.
-template <auto kKernel, int kSums, class T>
-void run_kernel(const GemmArgs& args, const Cut& cut, const FewProblem<T>& p,
-                const CudaQueue& queue) {
-  const int vectors = cut.count * kChunks * cut.chunk * int(sizeof(T));
-  parts::run<T>(queue, args, kKernel, kThreads, std::size_t(std::max(vectors, kSums)), p);
-}
-
-template <class T, int kV, int kCount>
-void run_as(const GemmArgs& args, const Cut& cut, const CudaQueue& queue) {
-  FewProblem<T> p{{gemm_problem<T, T>(args, queue, 1, 1)}};
+template <class P>
+void set(P& p, const GemmArgs& args, const Cut& cut) {
   const bool b = cut.matrix_is_b;
   p.Matrix = b ? p.B : p.A;
   p.Few = b ? p.A : p.B;
@@ -310,42 +313,89 @@ void run_as(const GemmArgs& args, const Cut& cut, const CudaQueue& queue) {
   p.blocks = cut.blocks;
   p.depth = cut.depth;
   p.parts = cut.parts;
+}
+
+/// `vectors`, `sums`: bytes of shared memory, which both have in turn.
+template <class Out, class P>
+void run_kernel(const GemmArgs& args, void (*kernel)(P), std::int64_t vectors, int sums, const P& p,
+                const CudaQueue& queue) {
+  parts::run<Out>(queue, args, kernel, kThreads, std::size_t(std::max<std::int64_t>(vectors, sums)),
+                  p);
+}
+
+template <class T, int kV, int kCount>
+void run_as(const GemmArgs& args, const Cut& cut, const CudaQueue& queue) {
+  Problem<T> p{{gemm_problem<T, T>(args, queue, 1, 1)}};
+  set(p, args, cut);
   p.chunk = cut.chunk;
+  const int vectors = kCount * kChunks * cut.chunk * int(sizeof(T));
   if (cut.along_k)
-    run_kernel<rows_kernel<T, kV, kCount>, 0>(args, cut, p, queue);
+    run_kernel<T>(args, rows_kernel<T, kV, kCount>, vectors, 0, p, queue);
   else
-    run_kernel<columns_kernel<T, kV, kCount>, kThreads * kCount * kV* int(sizeof(T))>(args, cut, p,
-                                                                                      queue);
+    run_kernel<T>(args, columns_kernel<T, kV, kCount>, vectors,
+                  kThreads * kCount * kV * int(sizeof(T)), p, queue);
+}
+
+template <class T, class Out, int kCount>
+void run_words(const GemmArgs& args, const Cut& cut, const CudaQueue& queue) {
+  few_words::Problem p{{{gemm_problem<T, Out>(args, queue, 1, 1)}}};
+  set(p, args, cut);
+  p.width = few_words::width_of(cut.wide);
+  p.floats = std::is_same_v<Out, float>;
+  const std::int64_t vectors = few_words::vector_bytes(kCount, cut.depth);
+  if (cut.along_k)
+    run_kernel<Out>(args, few_words::rows_kernel<T, kCount>, vectors, 0, p, queue);
+  else
+    run_kernel<Out>(args, few_words::columns_kernel<T, kCount>, vectors,
+                    few_words::WarpSums<kCount>::kBytes, p, queue);
+}
+
+/// f<kCount>().
+template <class F>
+void with_count(const Cut& cut, F&& f) {
+  if (cut.count == 2)
+    f.template operator()<2>();
+  else if (cut.count == 4)
+    f.template operator()<4>();
+  else
+    f.template operator()<8>();
 }
 
 void run(const GemmArgs& args, Queue& base) {
   const auto& queue = static_cast<const CudaQueue&>(base);
   const Cut cut = cut_of(args, queue.device());
-  const auto with_count = [&]<class T, int kV>() {
-    if (cut.count == 2)
-      run_as<T, kV, 2>(args, cut, queue);
-    else if (cut.count == 4)
-      run_as<T, kV, 4>(args, cut, queue);
-    else
-      run_as<T, kV, 8>(args, cut, queue);
-  };
   const auto with_type = [&]<class T>() {
-    if (cut.wide)
-      with_count.template operator()<T, int(16 / sizeof(T))>();
-    else
-      with_count.template operator()<T, 1>();
+    with_count(cut, [&]<int kCount>() {
+      if (cut.wide)
+        run_as<T, int(16 / sizeof(T)), kCount>(args, cut, queue);
+      else
+        run_as<T, 1, kCount>(args, cut, queue);
+    });
+  };
+  const auto with_words = [&]<class T>() {
+    with_count(cut, [&]<int kCount>() {
+      if (args.out == DType::f32)
+        run_words<T, float, kCount>(args, cut, queue);
+      else
+        run_words<T, T, kCount>(args, cut, queue);
+    });
   };
   if (args.in == DType::f32)
     with_type.template operator()<float>();
-  else
+  else if (args.in == DType::cf32)
     with_type.template operator()<Complex<float>>();
+  else if (args.in == DType::f16)
+    with_words.template operator()<__half>();
+  else
+    with_words.template operator()<__nv_bfloat16>();
 }
 
 }  // namespace few_vectors_file
 
 Kernel<GemmArgs> few_vectors() {
   using namespace few_vectors_file;
-  return {"few_vectors", "a matrix times 2 to 8 vectors, which meet it in registers", declines,
+  return {"few_vectors",
+          "a matrix times 2 to 8 vectors, of 16 bits 1 to 8, which meet it in registers", declines,
           workspace, run};
 }
 
