@@ -133,6 +133,23 @@ DeviceGuard::~DeviceGuard() {
   if (previous_ >= 0) ignore(cudaSetDevice(previous_));
 }
 
+void allow_shared(const void* kernel, std::size_t bytes, int device) {
+  struct Allowed {
+    const void* kernel;
+    std::size_t bytes;
+    int device;
+    bool operator==(const Allowed&) const = default;
+  };
+  constexpr std::size_t kRemembered = 64;
+  thread_local Allowed lately[kRemembered] = {};
+  Allowed& place = lately[reinterpret_cast<std::uintptr_t>(kernel) / 16 % kRemembered];
+  const Allowed now = {kernel, bytes, device};
+  if (place == now) return;
+  cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes)),
+             "shared memory of a kernel");
+  place = now;
+}
+
 RelaxedCapture::RelaxedCapture() noexcept {
   const cudaError_t error = cudaThreadExchangeStreamCaptureMode(&mode_);
   active_ = error == cudaSuccess;

@@ -32,6 +32,11 @@ class DeviceGuard {
   int previous_ = -1;  // -1: nothing to bring back
 };
 
+/// Lets blocks of `kernel` have `bytes` of shared memory on the current device, `device`; always as
+/// many. What the thread has asked for lately it does not ask the driver for again, which takes a
+/// quarter of a microsecond.
+void allow_shared(const void* kernel, std::size_t bytes, int device);
+
 /// While it lives, the calling thread may allocate and initialise although a stream is being
 /// captured: neither becomes part of the graph. False where the driver is gone.
 class RelaxedCapture {

@@ -56,13 +56,11 @@ void launch_with(std::span<cudaLaunchAttribute> attributes, const CudaQueue& que
                  const Arguments&... arguments) {
   constexpr std::size_t kUnasked = 48 << 10;  // more is given to kernels that ask for it
   const DeviceGuard guard(queue.device().ordinal);
-  if (shared > kUnasked) {
-    // Of one kernel always the same: launches by other threads may ask for other sizes, of which
-    // those beyond a kernel's own are at most so large (shared_bytes_for() in early.cuh).
-    const std::size_t most = std::max(shared, queue.device().shared_memory / 2);
-    cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(most)),
-               "shared memory of a kernel");
-  }
+  // Of one kernel always the same: launches by other threads may ask for other sizes, of which
+  // those beyond a kernel's own are at most so large (shared_bytes_for() in early.cuh).
+  if (shared > kUnasked)
+    allow_shared(reinterpret_cast<const void*>(kernel),
+                 std::max(shared, queue.device().shared_memory / 2), queue.device().ordinal);
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = threads;

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <limits>
 
-#include "cuda/gemm/allow_shared.cuh"
 #include "cuda/gemm/clusters.hpp"
 #include "cuda/gemm/simt.cuh"
 
@@ -15,9 +14,8 @@ namespace mblas::cuda::simt {
 template <auto kKernel, class Shape, class T>
 void launch_kernel(Problem<T> p, const CudaQueue& queue) {
   const DeviceInfo& device = queue.device();
-  static std::atomic<std::uint64_t> allowed = 0;
   const DeviceGuard guard(device.ordinal);
-  allow_shared(kKernel, int(device.shared_memory), device.ordinal, allowed);
+  allow_shared(reinterpret_cast<const void*>(kKernel), device.shared_memory, device.ordinal);
 
   const int cluster = p.cluster ? p.slices : 1;
   LaunchAttributes attributes(starts_early(queue), unsigned(cluster));

@@ -92,8 +92,8 @@ hopper::Shape shape_of(const GemmArgs& args, const Sources& sources, const Devic
   hopper::Shape shape = hopper::shape_of(args, tiles, size, device);
   shape.joins &= !sources.by_registers(args);
   // Boxes that C ends in are written up to a multiple of 16 bytes.
-  shape.plain = shape.boxes && size_of(args.out) == 2 && args.n % 8 == 0 && !needs_finish(args) &&
-                (sources.a.along_k || sources.b.along_k);
+  shape.plain = shape.boxes && size_of(args.out) == 2 && args.n % 8 == 0 && !needs_finish(args);
+  shape.neither = !sources.a.along_k && !sources.b.along_k;
   shape.turns = !sources.b.along_k;
   shape.loose_a = sources.a.loose();
   shape.loose_b = sources.b.loose();
@@ -150,7 +150,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   const Call call(args, device);
   if (call.plan.rows == 0)
     return args.config < 0 ? "for fewer tiles" : "the configuration is not for this call";
-  if (args.config < 0 && is_slower(args, call, device))
+  if (args.config == kOwnChoice && is_slower(args, call, device))
     return "estimated to be slower than tensor_mma";
   return tf32 ? nullptr : declines_emulation(args, device);
 }

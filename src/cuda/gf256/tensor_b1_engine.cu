@@ -8,7 +8,6 @@
 //
 // Limit: the tensor cores, 64×256×256 bits in 128 clocks of a multiprocessor, and 24 times that for
 // as many products of bytes. They are busy for 90% of the time at 4096^3.
-#include "cuda/gemm/allow_shared.cuh"
 #include "cuda/gemm/hopper/copy.cuh"
 #include "cuda/gemm/hopper/product.cuh"
 #include "cuda/gf256/tensor_b1.cuh"
@@ -213,9 +212,8 @@ __global__ void __launch_bounds__(kThreads, 1) engine_kernel(const __grid_consta
 }  // namespace
 
 void run_engine(const Problem& p, const CudaQueue& queue) {
-  static std::atomic<std::uint64_t> allowed = 0;
   const DeviceGuard guard(queue.device().ordinal);
-  allow_shared(engine_kernel, int(kShared), queue.device().ordinal, allowed);
+  allow_shared(reinterpret_cast<const void*>(engine_kernel), kShared, queue.device().ordinal);
   cudaLaunchAttribute attribute = {};
   attribute.id = cudaLaunchAttributeClusterDimension;
   attribute.val.clusterDim = {p.cluster, 1, 1};

@@ -61,6 +61,7 @@ inline Shape shape_of(const GemmArgs& args, std::span<const TileInfo> tiles, int
                  false};
   shape.filled = args.k * size < kDepthBytes;
   if (device.memory_rate > 0) shape.memory = device.memory_rate * 1e-6;
+  shape.result_bytes = size_of(args.out);
   return shape;
 }
 

@@ -29,47 +29,49 @@ struct TileInfo {
 
 /// By number; figures of an H200.
 inline constexpr TileInfo kTiles[] = {
-    {128, 256, false, 0.70, 0.65, 1.5},
-    {128, 192, false, 0.54, 0.49, 1.2},
-    {128, 128, true, 0.40, 0.31, 0.7},
-    {64, 128, true, 0.28, 0.20, 0.4},
+    {128, 256, false, 0.732, 0.667, 1.7},
+    {128, 192, false, 0.561, 0.561, 1.24},
+    {128, 128, true, 0.388, 0.333, 0.9},
+    {64, 128, true, 0.224, 0.151, 0.868},
 };
 /// Of bytes.
 inline constexpr TileInfo kByteTiles[] = {
-    kTiles[0], kTiles[1], kTiles[2], kTiles[3], {64, 64, true, 0.18, 0.13, 0.33},
+    {128, 256, false, 0.779, 0.654, 1.55}, {128, 192, false, 0.548, 0.525, 1.33},
+    {128, 128, true, 0.36, 0.36, 1.28},    {64, 128, true, 0.228, 0.189, 0.97},
+    {64, 64, true, 0.139, 0.0724, 0.897},
 };
 
 /// Of 16-bit elements also those that leave less of a round empty: 1536×1536 is 132 tiles of
-/// 128×144, as many as an H200 has multiprocessors. Figures of an H100.
+/// 128×144, as many as an H200 has multiprocessors.
 inline constexpr TileInfo kHalfTiles[] = {
-    {128, 256, false, 0.73, 0.54, 1.5},
-    {128, 192, false, 0.56, 0.485, 1.05},
-    {128, 128, true, 0.405, 0.305, 0.71},
-    {64, 128, true, 0.255, 0.152, 0.43},
-    {64, 64, true, 0.167, 0.109, 0.34, true},
-    {128, 176, true, 0.525, 0.395, 0.9, true},
-    {128, 144, true, 0.455, 0.345, 0.8, true},
-    {128, 112, true, 0.36, 0.265, 0.6, true},
-    {128, 96, true, 0.345, 0.255, 0.55, true},
-    {128, 80, true, 0.31, 0.18, 0.5, true},
-    {64, 128, true, 0.26, 0.159, 0.33, true, true},
-    {64, 32, true, 0.21, 0.052, 0.34, true},
+    {128, 256, false, 0.679, 0.679, 1.64},
+    {128, 192, false, 0.542, 0.526, 1.1},
+    {128, 128, true, 0.366, 0.366, 0.744},
+    {64, 128, true, 0.218, 0.218, 0.709},
+    {64, 64, true, 0.152, 0.0843, 0.27, true},
+    {128, 176, true, 0.483, 0.433, 0.914, true},
+    {128, 144, true, 0.42, 0.42, 0.572, true},
+    {128, 112, true, 0.325, 0.261, 0.696, true},
+    {128, 96, true, 0.299, 0.198, 0.7, true},
+    {128, 80, true, 0.281, 0.181, 0.585, true},
+    {64, 128, true, 0.231, 0.177, 0.287, true, true},
+    {64, 32, true, 0.128, 0.0791, 0.158, true},
 };
 
 /// Those whose rows' operand goes through registers: consumers that multiply alone lose the time in
 /// which they start on a group of products.
 inline constexpr TileInfo kRegisterTiles[] = {
-    kTiles[0],
-    kTiles[1],
-    {128, 128, true, 0.43, 0.35, 0.7},
-    {64, 128, true, 0.28, 0.22, 0.4},
+    {128, 256, false, 0.721, 0.631, 1.46},
+    {128, 192, false, 0.582, 0.489, 1.23},
+    {128, 128, true, 0.465, 0.338, 0.741},
+    {64, 128, true, 0.231, 0.23, 0.386},
 };
 
 /// For floats in planes: a step along k is all their products. (Of 128×192, two sets of sums leave
 /// too few registers and stages: 1.2 times as long at 4096³.)
 inline constexpr TileInfo kBf16x3Tiles[] = {
-    {128, 128, false, 1.92, 1.6, 1.0},
-    {64, 128, true, 1.14, 0.9, 0.5},
+    {128, 128, false, 1.82, 1.82, 0.763},
+    {64, 128, true, 1.12, 0.912, 0.435},
 };
 inline constexpr TileInfo kF16x2Tiles[] = {
     {128, 128, false, 1.17, 0.95, 1.4},
@@ -77,7 +79,11 @@ inline constexpr TileInfo kF16x2Tiles[] = {
 };
 
 /// For residues: bytes of a row are stored 128 at a time.
-inline constexpr TileInfo kResidueTiles[] = {kTiles[0], kTiles[2], kTiles[3]};
+inline constexpr TileInfo kResidueTiles[] = {
+    {128, 256, false, 0.70, 0.65, 1.5},
+    {128, 128, true, 0.40, 0.31, 0.7},
+    {64, 128, true, 0.28, 0.20, 0.4},
+};
 
 /// What can be chosen freely.
 struct Config {
@@ -96,10 +102,12 @@ struct Shape {
   bool joins;                ///< and slices may be joined
   bool loose_a, loose_b;     ///< rows do not start at lines of the cache: a box is in two of each
   bool plain = false;        ///< tiles may be plain
+  bool neither = false;      ///< those of whole boxes of columns: no operand runs along k
   bool turns = false;        ///< those are of C^T
   bool filled = false;       ///< k is less than a step, which the copy engine fills up
   int box_a = 0, box_b = 0;  ///< elements of an operand's box, where it does not run along k
   double memory = 4.9e6;     ///< bytes a microsecond that it can deliver: an H200's
+  int result_bytes = 2;      ///< of an element of C
   bool operator==(const Shape&) const = default;
 };
 
@@ -118,34 +126,38 @@ struct Plan {
   }
 };
 
-/// Estimates, in microseconds, fitted to an H200, most of them anew to 16-bit products on an H100.
+/// Estimates, in microseconds, fitted, with the tiles' figures, to times on an H200 in graphs,
+/// where a kernel starts over the end of the one before.
 struct Cost {
-  static constexpr double kStart = 3.4;         // of a launch, until the first products
-  static constexpr double kSecondKernel = 1.6;  // that adds up slices
-  static constexpr double kSlice = 0.03;        // of them, each
-  static constexpr double kJoin = 1.6;          // of slices that are joined
-  static constexpr double kJoinedSum = 6e-5;    // of each sum of theirs after the first
+  static constexpr double kStart = 1.46;         // of a launch, until the first products
+  static constexpr double kBeside = 0.253;       // more, where the launch before leaves no room
+  static constexpr double kSecondKernel = 1.74;  // that adds up slices
+  static constexpr double kSlice = 0.035;        // of them, each
+  static constexpr double kJoin = 0.325;         // of slices that are joined
+  static constexpr double kJoinedSum = 1.38e-4;  // of each sum of theirs after the first
   // Memory is read in so much more time where several blocks need the same of both operands, but
-  // are far from each other: as clusters of slices, or where whole tiles are computed by blocks
-  // that begin where those of the kernel before end.
-  static constexpr double kJoinedMemory = 1.58, kSharedMemory = 1.53;
-  static constexpr double kBytes = 3.4e6;     // of sums a microsecond, written and read
-  static constexpr double kStepBytes = 94e3;  // of lines that all blocks fetch, a microsecond each
-  static constexpr double kHidden = 0.03;     // of what takes less time, products or memory
-  static constexpr double kRagged = 1.3;      // of narrow boxes whose rows end inside of a sector
-  static constexpr double kLine = 6.8e-4;     // that a block for itself fetches
-  static constexpr double kMemoryBytes = 4.3e6;   // of A, B and C a microsecond, all blocks busy
-  static constexpr double kMemoryShare = 0.875;   // of what a slower memory can deliver
-  static constexpr double kClusterMemory = 0.94;  // as less is asked for twice
+  // are far from each other: as slices, or where whole tiles are computed by blocks that begin
+  // where those of the kernel before end.
+  static constexpr double kJoinedMemory = 2.01, kSlicedMemory = 1.9, kSlicedPairs = 1.6,
+                          kSharedMemory = 1.2;
+  static constexpr double kBytes = 4.51e6;      // of sums a microsecond, written and read
+  static constexpr double kStepBytes = 1.08e5;  // of lines that all blocks fetch, each
+  static constexpr double kHidden = 0.145;      // of what takes less time, products or memory
+  static constexpr double kRagged = 1.22;       // of narrow boxes whose rows end inside of a sector
+  static constexpr double kLine = 5.95e-4;      // that a block for itself fetches
+  static constexpr double kMemoryBytes = 5.97e6;  // of A, B and C a microsecond, all blocks busy
+  static constexpr double kFewBlocks = 0.228;     // power of their share by which fewer are slower
+  // Of the memory's rate, for more bytes than the second-level cache holds; of rows that slices
+  // read a part of, longer.
+  static constexpr double kMemoryShare = 0.88, kSlicedRows = 1.03, kCacheBytes = 48e6;
   // An element of results that are not boxes, more than in boxes, also while others multiply.
   static constexpr double kByThreads = 1e-4;
-  static constexpr double kCluster = 0.22;  // that clusters of two start later, those of four twice
-  // Clusters of four that share the larger operand: bf16 TT 200×3000×3000 by 64×128 15.4 us, of the
-  // transpose 14.0.
-  static constexpr double kSharedLarger = 1.02;
-  // Blocks that fetch all for themselves take so much longer for a step: the clock is lower where
-  // more power is drawn. (16384³ of floats in planes 1.017, 8192³ 1.021, 4096³ 1.008.)
-  static constexpr double kApart = 1.02;
+  // Steps of blocks that fetch all for themselves (the clock is lower where more power is drawn),
+  // of clusters of two with 64 rows a tile, and of clusters of four.
+  static constexpr double kApart = 1.02, kPair = 1.03, kSmallPair = 1.06, kFour = 0.938;
+  // Of what a step takes longer while all blocks are busy: where two neighbouring multiprocessors
+  // are, which share a way to the second-level cache.
+  static constexpr double kNeighbours = 0.264;
 };
 
 constexpr int kHeight = 2048;  // rows of C that are gone through together, for the L2 cache
@@ -162,7 +174,9 @@ inline Plan plan_of(Shape x, const Config& c) {
   if (c.tile >= x.tile_count) return {};
   const TileInfo& t = x.tiles[c.tile];
   // Slices have to be long enough.
-  if ((t.plain && !x.plain) || (c.slices > 1 && x.steps < 2 * c.slices)) return {};
+  if ((t.plain && (!x.plain || (x.neither && t.cols % 64 != 0))) ||
+      (c.slices > 1 && x.steps < 2 * c.slices))
+    return {};
   if (t.is_turned(x.turns)) {
     std::swap(x.m, x.n);
     std::swap(x.loose_a, x.loose_b);
@@ -201,29 +215,35 @@ inline Plan plan_of(Shape x, const Config& c) {
   }
 
   // The blocks of a cluster share what they fetch of B. Of few rows or columns no more is fetched.
-  // Narrow boxes that do not run along k are as many rows as a step is long: where a block takes
-  // many steps, they count as whole ones.
+  // Narrow boxes that do not run along k are as many rows as a step is long.
   constexpr std::int64_t kManySteps = 16, kNarrow = 64;
   const bool many = x.steps >= kManySteps && (c.slices == 1 || c.joined);
   const auto lines_of = [&](int most, std::int64_t size, bool loose, int box) {
     const std::int64_t lines = std::min<std::int64_t>(most, size);
     const bool ragged = box > 0 && size < box && size % (box / 4) != 0;
-    return double(many ? std::max<std::int64_t>(lines, box) : lines) * (loose ? 2 : 1) *
-           (x.filled ? 2 : 1) * (ragged ? Cost::kRagged : 1);
+    return double(std::max<std::int64_t>(lines, box)) * (loose ? 2 : 1) * (x.filled ? 2 : 1) *
+           (ragged ? Cost::kRagged : 1);
   };
   const double lines = lines_of(t.rows, x.m, x.loose_a, x.box_a) +
                        lines_of(t.cols, x.n, x.loose_b, x.box_b) / c.cluster;
-  const double step = std::max(t.step, lines * 128 / Cost::kStepBytes) *
-                      (c.cluster == 1                ? Cost::kApart
-                       : c.cluster == 4 && x.n > x.m ? Cost::kSharedLarger
-                                                     : 1);
+  const double step = std::max(t.step, lines * 128 / Cost::kStepBytes);
+  const bool once = all <= at_once;
+  const double together = c.cluster == 1   ? once ? 1 : Cost::kApart
+                          : c.cluster == 4 ? Cost::kFour
+                          : t.rows == 64   ? Cost::kSmallPair
+                          : once           ? Cost::kPair
+                                           : 1;
   // A block for itself waits for its lines, unless it takes few steps, whose boxes run along k or
   // are narrow.
   const bool waits = many || (std::min(x.m, x.n) > kNarrow && x.box_a + x.box_b > 0);
   const double alone = waits ? std::max(t.alone, std::min(lines * Cost::kLine, step)) : t.alone;
   const auto round = [&](double blocks, double steps) {
     const double busy = std::min(blocks / double(at_once), 1.0);
-    return steps * (alone + (step - alone) * busy);
+    const double half = x.processors / 2;
+    const double neighbours =
+        c.cluster > 1 || c.joined ? 1 : std::clamp((blocks - half) / (half / 4), 0.0, 1.0);
+    const double share = Cost::kNeighbours * neighbours + (1 - Cost::kNeighbours) * busy;
+    return steps * together * (alone + (step - alone) * share);
   };
   const double whole = double(p.whole), items = cut * p.slices;
   const double rounds = std::ceil(whole / double(at_once));
@@ -236,19 +256,25 @@ inline Plan plan_of(Shape x, const Config& c) {
   const double apart = !shares         ? 1
                        : p.joined      ? Cost::kJoinedMemory
                        : p.slices == 1 ? Cost::kSharedMemory
-                                       : 1;
+                       : c.cluster > 1 ? Cost::kSlicedPairs
+                                       : Cost::kSlicedMemory;
   const double read = double(x.batch) * double(x.m + x.n) * steps * 128;
-  const double written = double(x.batch) * double(x.m * x.n) * 2;
-  const double memory =
-      steps > 0 ? std::max((apart * read + written) / (Cost::kMemoryBytes * std::sqrt(busy)),
-                           (read + written) / (Cost::kMemoryShare * x.memory) *
-                               (c.cluster > 1 ? Cost::kClusterMemory : 1))
-                : 0;
-  // Consumers that alternate hide the writing of all results but the last.
-  p.microseconds = Cost::kStart + t.finish +
+  const double written = double(x.batch) * double(x.m * x.n) * x.result_bytes;
+  const double bytes = read + written;
+  const double from_memory = bytes > Cost::kCacheBytes
+                                 ? (p.slices > 1 ? Cost::kSlicedRows : 1) * bytes /
+                                       (Cost::kMemoryShare * x.memory * std::sqrt(busy))
+                                 : 0;
+  const double from_cache =
+      (apart * read + written) / (Cost::kMemoryBytes * std::pow(busy, Cost::kFewBlocks));
+  const double memory = steps > 0 ? std::max(from_memory, from_cache) : 0;
+  // The kernel before leaves room for blocks of this one where those are at most half of what the
+  // device holds. Consumers that alternate hide the writing of all results but the last.
+  const bool beside =
+      std::min(double(p.items(x.batch)), double(at_once)) * c.cluster * 2 <= x.processors;
+  p.microseconds = Cost::kStart + (beside ? 0 : Cost::kBeside) + t.finish +
                    (x.boxes ? 0 : Cost::kByThreads * t.rows * t.cols * rounds) +
-                   std::max(loops + Cost::kCluster * (c.cluster / 2), memory) +
-                   Cost::kHidden * std::min(loops, memory) +
+                   std::max(loops, memory) + Cost::kHidden * std::min(loops, memory) +
                    (t.alternating ? 0 : (rounds + rounds_cut - 1) * t.finish);
   if (p.joined) {
     p.microseconds += Cost::kJoin + Cost::kJoinedSum * (c.slices - 1) * t.rows * t.cols;

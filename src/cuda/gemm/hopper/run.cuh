@@ -2,10 +2,8 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 
 #include "cuda/early.cuh"
-#include "cuda/gemm/allow_shared.cuh"
 #include "cuda/gemm/clusters.hpp"
 #include "cuda/gemm/hopper/engine.cuh"
 #include "cuda/gemm/hopper/tensor_map.hpp"
@@ -92,9 +90,8 @@ template <class T, class In, bool kAAlongK, bool kBAlongK>
 void launch_engine(const Problem<Sum<In>>& p, const CudaQueue& queue) {
   if constexpr (has_joined(T::kRows, T::kCols) && kCuts<In> && !T::kJoins)
     if (p.schedule.joined) return launch_engine<Joins<T>, In, kAAlongK, kBAlongK>(p, queue);
-  static std::atomic<std::uint64_t> allowed = 0;
   const auto kernel = engine_kernel<T, In, kAAlongK, kBAlongK>;
-  allow_shared(kernel, int(T::kShared), queue.device().ordinal, allowed);
+  allow_shared(reinterpret_cast<const void*>(kernel), T::kShared, queue.device().ordinal);
   const Schedule& s = p.schedule;
   const unsigned at_once =
       unsigned(whole_clusters_at_once(int(s.cluster), queue.device().compute_units));
@@ -134,14 +131,7 @@ void run_tile(Problem<Sum<In>>& p, const Source& a, const Source& b, const CudaQ
     p.panels_a = panels(a, T::kRows, 1);
     p.panels_b = panels(b, T::kCols, int(p.schedule.cluster));
   }
-  if constexpr (T::kPlain && T::kCols % 64 == 0) {
-    if (a.along_k && b.along_k)
-      launch_engine<T, In, true, true>(p, queue);
-    else if (a.along_k)
-      launch_engine<T, In, true, false>(p, queue);
-    else
-      launch_engine<T, In, false, true>(p, queue);
-  } else if constexpr (T::kPlain) {
+  if constexpr (T::kPlain && T::kCols % 64 != 0) {
     if (a.along_k)
       launch_engine<T, In, true, true>(p, queue);
     else if (p.turned)
