@@ -28,11 +28,15 @@ struct TilesOf {
   using Complex128 = Complex<double>;
   using type = std::conditional_t<is_complex_v<T>,
                                   std::tuple<TensorTile<Complex128, 64, 64, 8, 32, 32, 3, 2>,
-                                             TensorTile<Complex128, 32, 32, 16, 16, 16, 3, 2, 2>>,
+                                             TensorTile<Complex128, 32, 32, 16, 16, 16, 3, 2, 2>,
+                                             TensorTile<Complex128, 32, 16, 32, 16, 16, 3, 2, 4>,
+                                             TensorTile<Complex128, 16, 16, 32, 16, 16, 3, 3, 4>>,
                                   std::tuple<TensorTile<double, 128, 64, 16, 64, 32, 3, 2>,
                                              TensorTile<double, 64, 64, 16, 32, 32, 3, 3>,
                                              TensorTile<double, 64, 32, 32, 32, 32, 3, 2, 2>,
-                                             TensorTile<double, 32, 32, 32, 32, 16, 3, 3, 2>>>;
+                                             TensorTile<double, 32, 32, 32, 32, 16, 3, 3, 2>,
+                                             TensorTile<double, 32, 16, 32, 16, 16, 3, 2, 4>,
+                                             TensorTile<double, 16, 16, 32, 16, 16, 3, 4, 4>>>;
 };
 
 /// f<Tile>(number) for each tile.
@@ -157,14 +161,27 @@ __global__ void __launch_bounds__(256)
   }
 }
 
+/// Whether pairs of doubles lie at multiples of 16 bytes. The first step along k takes what is more
+/// than whole steps, so that those after it begin at an odd place where k is odd.
+bool has_pairs(const GemmArgs& args) {
+  const int size = size_of(args.in);
+  const auto bits = access_bits(args.A, args.batch, size) | access_bits(args.B, args.batch, size);
+  return bits % 16 == 0 && args.k % 2 == 0;
+}
+
 template <class Tile, class T>
 void run_tiles(const TensorProblem<T>& problem, const GemmArgs& args, const CudaQueue& queue) {
   TensorProblem<T> p = problem;
   p.tiles = {ceil_div(p.m, Tile::kRows), ceil_div(p.n, Tile::kCols), args.batch};
   const auto blocks = unsigned(std::min<std::int64_t>(p.tiles.count() * p.splits, 1 << 30));
   with_majors(args, [&]<bool kAAlongK, bool kBAlongK>() {
-    launch_evenly(queue, tensor_f64_kernel<Tile, kAAlongK, kBAlongK>, blocks, Tile::kThreads,
-                  Tile::template kShared<kAAlongK, kBAlongK>, p);
+    const auto launch_by = [&](auto kernel) {
+      launch_evenly(queue, kernel, blocks, Tile::kThreads,
+                    Tile::template kShared<kAAlongK, kBAlongK>, p);
+    };
+    if constexpr (Tile::kWidens)
+      if (has_pairs(args)) return launch_by(tensor_f64_kernel<Tile, kAAlongK, kBAlongK, 2>);
+    launch_by(tensor_f64_kernel<Tile, kAAlongK, kBAlongK, 1>);
   });
 }
 

@@ -4,8 +4,9 @@
 // A block keeps a tile of C in registers and walks along k. Tiles of A and B come by asynchronous
 // copies of single elements, several stages ahead: 8 or 16 bytes each, so that neither an odd
 // leading dimension nor an odd size changes anything, and each operand keeps its own major in
-// shared memory. Rows there are padded so that the lanes that are served together read different
-// banks in either major, and copies write whole lines.
+// shared memory. For small tiles pairs of doubles are copied where all lie at multiples of 16
+// bytes. Rows there are padded so that the lanes that are served together read different banks in
+// either major, and copies write whole lines.
 //
 // Limit: 128 multiply-adds a clock and multiprocessor. A warp's 64×32 of C takes 96 elements a step
 // of k from shared memory for 2,048 multiply-adds: under half of what that delivers meanwhile. A
@@ -50,18 +51,16 @@ __device__ inline Complex<double> conjugate_by(Complex<double> x, unsigned sign)
   return {x.re, __hiloint2double(int(unsigned(__double2hiint(x.im)) ^ sign), __double2loint(x.im))};
 }
 
-/// An asynchronous copy of an element to shared memory; of a zero, with nothing read, where `bytes`
-/// are 0.
-template <class T>
-__device__ void copy_async(T* to, const T* from, int bytes) {
+/// An asynchronous copy of kBytes to shared memory, zeros beyond the first `bytes`.
+template <int kBytes>
+__device__ void copy_async(void* to, const void* from, int bytes) {
   const auto at = unsigned(__cvta_generic_to_shared(to));
-  if constexpr (sizeof(T) == 16) {
+  if constexpr (kBytes == 16)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(bytes)
                  : "memory");
-  } else {
+  else
     asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(at), "l"(from), "r"(bytes)
                  : "memory");
-  }
 }
 
 /// Reads an element of shared memory in one access.
@@ -72,7 +71,8 @@ __device__ inline Complex<double> load_element(const Complex<double>* p) {
 }
 
 /// A tile of `kOuter` rows of A, or columns of B, by `kDepth` of k. kAlongK: memory runs along k.
-template <class T, int kOuter, int kDepth, bool kAlongK, int kThreads>
+/// Copies are of kWide neighbours.
+template <class T, int kOuter, int kDepth, bool kAlongK, int kThreads, int kWide>
 struct Panel {
   // Lanes that are served together are four steps of k by four rows, or, of complex elements, two.
   static constexpr int kServed = 128 / int(sizeof(T));
@@ -80,9 +80,11 @@ struct Panel {
   static constexpr int kPitch = (kAlongK ? kDepth : kOuter) + kPad;
   static constexpr int kSize = kPitch * (kAlongK ? kOuter : kDepth);
   static constexpr int kRun = kAlongK ? kDepth : kOuter;  // contiguous in memory
-  static constexpr int kStep = kThreads / kRun;           // runs that are loaded at once
+  static constexpr int kCopies = kRun / kWide;            // of a run
+  static constexpr int kStep = kThreads / kCopies;        // runs that are loaded at once
   static constexpr int kEach = (kAlongK ? kOuter : kDepth) / kStep;
-  static_assert(kThreads % kRun == 0 && kStep * kEach * kRun == kOuter * kDepth);
+  static_assert(kThreads % kCopies == 0 && kStep * kEach * kRun == kOuter * kDepth);
+  static_assert(kWide * sizeof(T) <= 16 && kPitch % kWide == 0);
   static_assert((kPitch - kPad) % kServed == 0 || (kPitch - kPad) % kServed == 2 * kPad);
 
   __device__ static int at(int outer, int depth) {
@@ -92,32 +94,39 @@ struct Panel {
   /// Copies of the panels one after another along k. Without branches, which would keep the
   /// compiler from moving them between the products: what is not there is a copy of no bytes.
   struct Loader {
-    static constexpr int kBytes = int(sizeof(T));
+    static constexpr int kBytes = kWide * int(sizeof(T));
 
     const T* from;
-    std::int64_t step;  // between two runs of a thread
-    std::int64_t next;  // between two steps along k
-    int runs;           // of this thread that are inside
-    int panels;         // that are left
+    std::int64_t step;    // between two runs of a thread
+    std::int64_t next;    // between two steps along k
+    int runs;             // of this thread that are inside
+    int panels;           // that are left
+    int inside = kBytes;  // bytes of its place in a run, where those end with the operand
 
     /// `x` is where the tile begins, `outer` > 0 what there is of it, `count` panels.
     __device__ Loader(const T* x, std::int64_t ld, std::int64_t outer, int count)
         : from(x + line() * ld + place()), step(kStep * ld), next(kAlongK ? 1 : ld), panels(count) {
       const int size = int(min(outer, std::int64_t(kOuter)));
       runs = kAlongK ? max(size - line() + kStep - 1, 0) / kStep : place() < size ? kEach : 0;
+      if constexpr (kWide > 1 && !kAlongK) inside = bytes_of(size);
     }
 
-    __device__ static int place() { return int(threadIdx.x) % kRun; }
-    __device__ static int line() { return int(threadIdx.x) / kRun; }
+    __device__ static int place() { return int(threadIdx.x) % kCopies * kWide; }
+    __device__ static int line() { return int(threadIdx.x) / kCopies; }
+    /// Of the thread's place in a run of so many elements.
+    __device__ static int bytes_of(int run) {
+      return min(max(run - place(), 0), kWide) * int(sizeof(T));
+    }
 
     /// The first panel, of which `depth` steps of k exist; the others are zero.
     __device__ void first(T* panel, int depth) {
       T* to = panel + line() * kPitch + place();
       const T* p = from;
+      const int along = kAlongK ? bytes_of(depth) : inside;
 #pragma unroll
       for (int e = 0; e < kEach; ++e, p += step)
-        copy_async(to + e * kStep * kPitch, p,
-                   e < runs && (kAlongK ? place() : line() + e * kStep) < depth ? kBytes : 0);
+        copy_async<kBytes>(to + e * kStep * kPitch, p,
+                           e < runs && (kAlongK || line() + e * kStep < depth) ? along : 0);
       from += depth * next;
       --panels;
     }
@@ -125,15 +134,15 @@ struct Panel {
     /// Part `part` of `kParts` of a panel; the last one moves on to the next panel.
     template <int kParts>
     __device__ void load(T* panel, int part) {
-      static_assert(kEach % kParts == 0);
-      constexpr int kCount = kEach / kParts;
+      constexpr int kCount = (kEach + kParts - 1) / kParts;
       T* to = panel + line() * kPitch + place();
       const T* p = from + part * kCount * step;
       const int there = panels > 0 ? runs : 0;
 #pragma unroll
       for (int i = 0; i < kCount; ++i, p += step) {
         const int e = part * kCount + i;
-        copy_async(to + e * kStep * kPitch, p, (kAlongK ? e : 0) < there ? kBytes : 0);
+        if (e < kEach)
+          copy_async<kBytes>(to + e * kStep * kPitch, p, (kAlongK ? e : 0) < there ? inside : 0);
       }
       if (part == kParts - 1) {
         from += kDepth * next;
@@ -144,8 +153,9 @@ struct Panel {
 };
 
 /// kRows×kCols of C a block, kDepth of k a stage; a warp has kWarpRows×kWarpCols, and of every
-/// kTurns steps of 4 along k one: with two there are as many warps more to hide each other's
-/// waiting.
+/// kTurns steps of 4 along k one: with several there are as many warps more to hide each other's
+/// waiting. Each turn has sums of a part of k: it finishes a share of their 8×8 parts and leaves
+/// the others'.
 template <class T, int kRows_, int kCols_, int kDepth_, int kWarpRows_, int kWarpCols_,
           int kStages_, int kBlocks_, int kTurns_ = 1>
 struct TensorTile {
@@ -157,19 +167,23 @@ struct TensorTile {
   static constexpr int kWarps = kAcross * kDown;  // of a turn
   static constexpr int kThreads = 32 * kWarps * kTurns;
   static constexpr int kM = kWarpRows / 16, kN = kWarpCols / 8;
-  static constexpr int kShare = kM * kN / kTurns;  // of a warp's 16×8 tiles, which a turn finishes
+  static constexpr int kParts = 2 * kM * kN;              // of a warp, numbered row by row
+  static constexpr int kShare = kParts / kTurns;          // of them, which a turn finishes
   static constexpr int kRun = std::min({kN, kShare, 4});  // of them side by side
   using Rows = EightRows<8 * kRun>;                       // of doubles, on their way to C
-  static_assert(kShare * kTurns == kM * kN && kN % kRun == 0);
+  static_assert(kShare * kTurns == kParts && kN % kRun == 0 && kShare % kRun == 0);
   static_assert(kWarpRows % 16 == 0 && kWarpCols % 8 == 0 && kStages >= 2);
-  static_assert(kDepth % (4 * kTurns) == 0 && (kTurns == 1 || kTurns == 2));
+  static_assert(kDepth % (8 * kTurns) == 0);  // what is multiplied and what comes take turns
 
-  static constexpr int kExchanged = kTurns == 1 ? 0 : kRows * kCols;  // sums, by the turns
+  static constexpr int kExchanged = (kTurns - 1) * kRows * kCols;  // sums, by the turns
 
-  template <bool kAlongK>
-  using A = Panel<T, kRows, kDepth, kAlongK, kThreads>;
-  template <bool kAlongK>
-  using B = Panel<T, kCols, kDepth, kAlongK, kThreads>;
+  /// Where few blocks have a multiprocessor each, copies of 8 bytes take longer than the products.
+  static constexpr bool kWidens = sizeof(T) == 8 && kRows * kCols <= 64 * 32;
+
+  template <bool kAlongK, int kWide = 1>
+  using A = Panel<T, kRows, kDepth, kAlongK, kThreads, kWide>;
+  template <bool kAlongK, int kWide = 1>
+  using B = Panel<T, kCols, kDepth, kAlongK, kThreads, kWide>;
   template <bool kAAlongK, bool kBAlongK>
   static constexpr std::size_t kShared =
       sizeof(T) * std::max({kStages * (A<kAAlongK>::kSize + B<kBAlongK>::kSize), kExchanged,
@@ -188,12 +202,13 @@ struct TensorProblem : GemmProblem<T> {
   const unsigned* where = nullptr;  ///< on the device: nothing is done where that is 0
 };
 
-template <class Tile, bool kAAlongK, bool kBAlongK>
+/// kWide: elements of a copy.
+template <class Tile, bool kAAlongK, bool kBAlongK, int kWide>
 __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     tensor_f64_kernel(const __grid_constant__ TensorProblem<typename Tile::Element> p) {
   using T = typename Tile::Element;
-  using PanelA = typename Tile::template A<kAAlongK>;
-  using PanelB = typename Tile::template B<kBAlongK>;
+  using PanelA = typename Tile::template A<kAAlongK, kWide>;
+  using PanelB = typename Tile::template B<kBAlongK, kWide>;
   constexpr int kStages = Tile::kStages, kM = Tile::kM, kN = Tile::kN;
   constexpr int kTurns = Tile::kTurns, kSteps = Tile::kDepth / 4 / kTurns;
   constexpr std::int64_t kGroup = 8;
@@ -286,26 +301,33 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     __pipeline_wait_prior(0);
     __syncthreads();  // before what writes to the panels next
 
-    // Each turn has sums of a part of k: it finishes half of the 16×8 tiles and leaves the others'.
     constexpr int kShare = Tile::kShare;
-    const auto is_mine = [&](int q) { return kTurns == 1 || q / kShare == turn; };
-    if constexpr (kTurns == 2) {
+    const auto is_mine = [&](int part) { return kTurns == 1 || part / kShare == turn; };
+    const auto sum_of = [&](int part) -> auto& { return sum[part / (2 * kN)][part % kN]; };
+    const auto row_of_part = [](int part) { return part / kN * 8; };
+    const auto col_of_part = [](int part) { return part % kN * 8; };
+    if constexpr (kTurns > 1) {
       constexpr int kLanes = 32 * Tile::kWarps;
-      T* const given = panel_a + turn * kShare * 4 * kLanes + warp * 32 + lane;
-      const T* const taken = panel_a + (1 - turn) * kShare * 4 * kLanes + warp * 32 + lane;
+      // Of part `part` by turn `from`, which does not finish it.
+      const auto left_at = [&](int part, int from, int e) {
+        const int to = part / kShare, place = to * (kTurns - 1) + from - (from > to);
+        return panel_a + ((place * kShare + part % kShare) * 2 + e) * kLanes + warp * 32 + lane;
+      };
 #pragma unroll
-      for (int q = 0; q < kM * kN; ++q)
-        if (!is_mine(q))
+      for (int part = 0; part < Tile::kParts; ++part)
+        if (!is_mine(part))
 #pragma unroll
-          for (int e = 0; e < 4; ++e)
-            given[(q % kShare * 4 + e) * kLanes] = sum[q / kN][q % kN].at(e);
+          for (int e = 0; e < 2; ++e)
+            *left_at(part, turn, e) = sum_of(part).at(part / kN % 2 * 2 + e);
       __syncthreads();
 #pragma unroll
-      for (int q = 0; q < kM * kN; ++q)
-        if (is_mine(q))
+      for (int part = 0; part < Tile::kParts; ++part)
+        if (is_mine(part))
 #pragma unroll
-          for (int e = 0; e < 4; ++e)
-            sum[q / kN][q % kN].add(e, taken[(q % kShare * 4 + e) * kLanes]);
+          for (int other = 1; other < kTurns; ++other)
+#pragma unroll
+            for (int e = 0; e < 2; ++e)
+              sum_of(part).add(part / kN % 2 * 2 + e, *left_at(part, (turn + other) % kTurns, e));
       __syncthreads();
     }
 
@@ -316,45 +338,41 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     if constexpr (is_complex_v<T>) {
       // One by one: by rows it would need more registers than there are.
 #pragma unroll
-      for (int i = 0; i < kM; ++i)
+      for (int part = 0; part < Tile::kParts; ++part) {
+        const std::int64_t row = i0 + row0 + row_of_part(part) + g;
+        if (row >= p.m || !is_mine(part)) continue;
 #pragma unroll
-        for (int r = 0; r < 2; ++r) {
-          const std::int64_t row = i0 + row0 + i * 16 + r * 8 + g;
-          if (row >= p.m) continue;
-#pragma unroll
-          for (int j = 0; j < kN; ++j)
-#pragma unroll
-            for (int e = 0; e < 2; ++e) {
-              const std::int64_t col = j0 + col0 + j * 8 + t * 2 + e;
-              if (col >= p.n || !is_mine(i * kN + j)) continue;
-              if (whole)
-                store(p, sum[i][j].at(r * 2 + e), c + row * ldc + col);
-              else
-                c[row * ldc + col] = sum[i][j].at(r * 2 + e);
-            }
+        for (int e = 0; e < 2; ++e) {
+          const std::int64_t col = j0 + col0 + col_of_part(part) + t * 2 + e;
+          if (col >= p.n) continue;
+          const T x = sum_of(part).at(part / kN % 2 * 2 + e);
+          if (whole)
+            store(p, x, c + row * ldc + col);
+          else
+            c[row * ldc + col] = x;
         }
+      }
     } else {
       const int rows = int(min(p.m - i0, std::int64_t(Tile::kRows)));
       const int cols = int(min(p.n - j0, std::int64_t(Tile::kCols)));
       T* const tile = c + i0 * ldc + j0;
       const typename Tile::Rows staged{panel_a + int(threadIdx.x) / 32 * Tile::Rows::kSize};
 #pragma unroll
-      for (int q = 0; q < kM * kN; q += Tile::kRun)
-        if (is_mine(q))
+      for (int part = 0; part < Tile::kParts; part += Tile::kRun)
+        if (is_mine(part)) {
+          const int first = row0 + row_of_part(part), col = col0 + col_of_part(part);
 #pragma unroll
-          for (int r = 0; r < 2; ++r) {
-            const int first = row0 + q / kN * 16 + r * 8, col = col0 + q % kN * 8;
-#pragma unroll
-            for (int j = 0; j < Tile::kRun; ++j) {
-              const auto& x = sum[q / kN][q % kN + j];
-              staged.put(g, j * 8 + t * 2, x.at(r * 2), x.at(r * 2 + 1));
-            }
-            const auto row_of = [&](int row) { return first + row < rows ? first + row : -1; };
-            if (whole)
-              staged.template store<false>(p, tile + col, ldc, cols - col, row_of);
-            else
-              staged.template store<true>(p, tile + col, ldc, cols - col, row_of);
+          for (int j = 0; j < Tile::kRun; ++j) {
+            const auto& x = sum_of(part + j);
+            const int r = part / kN % 2;
+            staged.put(g, j * 8 + t * 2, x.at(r * 2), x.at(r * 2 + 1));
           }
+          const auto row_of = [&](int row) { return first + row < rows ? first + row : -1; };
+          if (whole)
+            staged.template store<false>(p, tile + col, ldc, cols - col, row_of);
+          else
+            staged.template store<true>(p, tile + col, ldc, cols - col, row_of);
+        }
       __syncthreads();  // before the next tile's copies
     }
   }

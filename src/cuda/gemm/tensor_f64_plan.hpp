@@ -19,14 +19,14 @@ struct TileInfo {
 
 /// By number; figures of an H200.
 inline constexpr TileInfo kTiles[] = {
-    {128, 64, 16, 2, 0.925, 0.80},
-    {64, 64, 16, 3, 0.90, 0.63},
-    {64, 32, 32, 2, 0.70, 0.60},
-    {32, 32, 32, 3, 0.52, 0.45},
+    {128, 64, 16, 2, 0.90, 0.64}, {64, 64, 16, 3, 0.90, 0.68}, {64, 32, 32, 2, 0.71, 0.58},
+    {32, 32, 32, 3, 0.54, 0.53},  {32, 16, 32, 2, 0.31, 0.40}, {16, 16, 32, 4, 0.26, 0.25},
 };
 inline constexpr TileInfo kComplexTiles[] = {
-    {64, 64, 8, 2, 0.96, 0.70},
-    {32, 32, 16, 2, 0.93, 0.78},
+    {64, 64, 8, 2, 0.95, 0.68},
+    {32, 32, 16, 2, 0.93, 0.81},
+    {32, 16, 32, 2, 0.72, 0.63},
+    {16, 16, 32, 3, 0.58, 0.58},
 };
 inline constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 
@@ -66,13 +66,14 @@ inline double tiles_of(const Shape& s, const TileInfo& t) {
 /// In cycles of 1.98 GHz, as all of these constants.
 inline Plan plan_of(const Shape& s, int tile, int splits) {
   constexpr double kMultiplyAdds = 128;  // of a multiprocessor
-  constexpr double kStart = 4500;        // of a launch, until the first block begins
-  constexpr double kTile = 2550;         // a tile's beginning and end
+  constexpr double kStart = 289;         // of a launch, until the first block begins
+  constexpr double kTile = 2860;         // a tile's beginning and end
   // That a multiprocessor writes; complex ones go one by one.
-  const double result_bytes = s.products == 1 ? 11.3 : 7.8;
-  constexpr double kMemoryBytes = 1900;  // of A and B
-  constexpr double kSecondKernel = 2960;
-  constexpr double kSums = 133;  // elements that the second kernel adds up
+  const double result_bytes = s.products == 1 ? 9.5 : 6.0;
+  // Of A and B, where the second-level cache has them, and where it does not.
+  constexpr double kCachedBytes = 2560, kMemoryBytes = 1400, kCacheBytes = 30e6;
+  constexpr double kSecondKernel = 3440;
+  constexpr double kSums = 196;  // elements that the second kernel adds up
 
   const TileInfo& t = s.tiles[std::size_t(tile)];
   Plan plan;
@@ -92,7 +93,8 @@ inline Plan plan_of(const Shape& s, int tile, int splits) {
   const double rounds = full * round(t.blocks) + (rest > 0 ? round(rest) : 0);
   const double memory = double(s.m + s.n) * double(s.k) * double(s.batch) * s.element_bytes;
   // Where one takes much longer it hides the other; else they hinder each other.
-  plan.cycles = kStart + std::hypot(rounds, memory / kMemoryBytes);
+  plan.cycles =
+      kStart + std::hypot(rounds, memory / (memory > kCacheBytes ? kMemoryBytes : kCachedBytes));
   if (plan.splits > 1)
     plan.cycles += kSecondKernel + double(s.m) * double(s.n) * double(s.batch) / kSums;
   return plan;

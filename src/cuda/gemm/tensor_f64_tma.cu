@@ -86,12 +86,12 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   constexpr double kFittedInBatches = 0.92;  // of what fitted estimates for them
   const bool fills = args.in == DType::f64 && fills_device(args, device);
   const double products = double(args.m) * double(args.n) * double(args.k);
-  if (args.config < 0 && products * double(fills ? args.batch : 1) < least)
+  if (args.config == kOwnChoice && products * double(fills ? args.batch : 1) < least)
     return "for larger products";
   const tma64::Plan plan = plan_of(args, device);
   if (plan.tile < 0)
     return args.config < 0 ? "for fewer tiles" : "the configuration's tiles are not for this call";
-  if (args.config < 0 && args.in == DType::f64 &&
+  if (args.config == kOwnChoice && args.in == DType::f64 &&
       tma64::is_left_to(std::min(tensor_f64_cycles(args, device),
                                  (fills ? kFittedInBatches : 1) * fitted_cycles(args, device)),
                         plan))

@@ -31,20 +31,20 @@ inline constexpr int kProducers = 4;
 /// largest tiles lack the registers, and are seldom too few for all multiprocessors.
 constexpr bool joins(int x, int y, int products) { return products == 1 && x * y < 128 * 128; }
 
-/// By number; figures of an H100.
+/// By number; figures of an H200.
 // clang-format off
 inline constexpr TileInfo kTiles[] = {
-    {128, 128, 16, 6, 0.965, 4255, 0.85},
-    {64, 80, 16, 9, 0.943, 4965, 0.23},
-    {64, 64, 16, 8, 0.911, 2860, 0.29},
-    {64, 48, 16, 11, 0.933, 3761, 0.16},
-    {64, 32, 16, 12, 0.925, 3260, 0.43},
-    {64, 80, 16, 5, 0.9, 3780, 0.7, 2},
-    {64, 64, 16, 6, 0.964, 2999, 0.52, 2},
-    {64, 48, 16, 7, 0.936, 2317, 0.64, 2},
+    {128, 128, 16, 6, 0.968, 5521, 0.85},
+    {64, 80, 16, 9, 0.958, 6801, 0.30},
+    {64, 64, 16, 8, 0.954, 5326, 0.34},
+    {64, 48, 16, 11, 0.964, 4418, 0.18},
+    {64, 32, 16, 12, 0.939, 5188, 0.34},
+    {64, 80, 16, 5, 0.914, 4044, 0.73, 2},
+    {64, 64, 16, 6, 0.954, 3109, 0.58, 2},
+    {64, 48, 16, 7, 0.910, 2054, 0.78, 2},
 };
 // clang-format on
-inline constexpr TileInfo kComplexTiles[] = {{64, 128, 8, 8, 0.96, 8900, 0.77}};
+inline constexpr TileInfo kComplexTiles[] = {{64, 128, 8, 8, 0.97, 11730, 0.77}};
 inline constexpr int kSlices[] = {2, 3, 4, 6};  // of k, in which a cluster computes a tile
 
 struct Shape {
@@ -54,7 +54,7 @@ struct Shape {
   int units, element_bytes;
   bool loose_c = false;                 ///< rows of C do not start at multiples of 16 bytes
   bool along_x = true, along_y = true;  ///< a side's box is one, else they are 128 bytes wide
-  double memory = 3.35e12;              ///< bytes a second that it can deliver: an H100's
+  double memory = 4.9e12;               ///< bytes a second that it can deliver: an H200's
 };
 
 /// A configuration: a tile by its size and how many of them a multiprocessor has at a time, whether
@@ -89,18 +89,18 @@ struct Plan {
 /// In cycles of 1.98 GHz, as all of these constants.
 inline Plan plan_of(const Shape& s, int tile, const Config& config) {
   constexpr double kHertz = 1.98e9, kMultiplyAdds = 128;  // of a multiprocessor
-  constexpr double kStart = 8490;  // of a launch, until the first block begins
+  constexpr double kStart = 4299;  // of a launch, until the first block begins
   // From asking for a box until it is there: while all blocks ask, and how much longer where what
   // is read is more than a cache holds, and no other block reads the same.
-  constexpr double kBoxes = 3531, kMemory = 2088, kCacheBytes = 50e6;
+  constexpr double kBoxes = 3494, kMemory = 1661, kCacheBytes = 50e6;
   constexpr double kBox = 86;      // from one that is asked for to the next
-  constexpr double kAlone = 1.17;  // of one block's multiply-adds, where there could be two
-  constexpr double kSecondKernel = 3919;
-  constexpr double kJoin = 3130;          // until a cluster has added up its slices
-  constexpr double kMemoryShare = 1.035;  // of A, B and C, which caches hold in part
-  constexpr double kPartBytes = 1176;     // that all blocks write
-  constexpr double kSums = 27.3;          // elements that the second kernel adds up
-  constexpr int kLeastSteps = 4;          // of a range, or a slice
+  constexpr double kAlone = 1.26;  // of one block's multiply-adds, where there could be two
+  constexpr double kSecondKernel = 6012;
+  constexpr double kJoin = 4268;         // until a cluster has added up its slices
+  constexpr double kMemoryShare = 1.19;  // of A, B and C, which caches hold in part
+  constexpr double kPartBytes = 2264;    // that all blocks write
+  constexpr double kSums = 36.3;         // elements that the second kernel adds up
+  constexpr int kLeastSteps = 4;         // of a range, or a slice
   constexpr double kMostPartBytes = 256 << 20;
   constexpr double kMost = 1 << 30;  // tiles; steps of a block, and those that are cut
 
@@ -179,11 +179,7 @@ inline Plan choose(const Shape& s, const Config* only = nullptr) {
   return best;
 }
 
-/// Whether `other`, by its own estimate of cycles, is clearly faster: both are right to some per
-/// cent.
-inline bool is_left_to(double other, const Plan& plan) {
-  constexpr double kClearly = 0.95;
-  return other < kClearly * plan.cycles;
-}
+/// Whether `other`, by its own estimate of cycles, is faster.
+inline bool is_left_to(double other, const Plan& plan) { return other < plan.cycles; }
 
 }  // namespace mblas::cuda::gemm::tma64

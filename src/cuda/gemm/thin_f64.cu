@@ -227,17 +227,18 @@ Cut cut_of(const GemmArgs& args, const DeviceInfo& device) {
   return cut;
 }
 
-/// Of its time for doubles, in cycles of an H200's 1.98 GHz.
+/// Of its time, in cycles of an H200's 1.98 GHz.
 double estimate(const GemmArgs& args, const DeviceInfo& device) {
-  constexpr double kStart = 8000;  // and end
+  constexpr double kStart = 4500;  // and end
   constexpr double kChunk = 2800;  // until its loads are there
-  constexpr double kMemoryBytes = 1900;
-  constexpr double kSecondKernel = 7300;
+  constexpr double kMemoryBytes = 1750;
+  constexpr double kSecondKernel = 6500;
   const Cut cut = cut_of(args, device);
   const double blocks = double(cut.blocks) * double(args.batch) * cut.parts;
   const double rounds = std::max(blocks / (kBlocks * std::max(device.compute_units, 1)), 1.0);
   const double chunks = double(cut.depth / chunk_of(args.in));
-  const double bytes = double(args.m + args.n) * double(args.k) * double(args.batch) * 8;
+  const double bytes =
+      double(args.m + args.n) * double(args.k) * double(args.batch) * size_of(args.in);
   return kStart + std::max(rounds * chunks * kChunk, bytes / kMemoryBytes) +
          (cut.parts > 1 ? kSecondKernel : 0);
 }
@@ -251,8 +252,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
     return "for k and the other one of m and n of at least 128";
   if (args.config >= 0 && args.k < std::int64_t(configs()[args.config]) * chunk_of(args.in))
     return "k is too short for the configuration's parts";
-  if (args.config < 0 && args.in == DType::f64 &&
-      tensor_f64_cycles(args, device) < estimate(args, device))
+  if (args.config == kOwnChoice && tensor_f64_cycles(args, device) < estimate(args, device))
     return "estimated to be slower than tensor_f64";
   if (const char* reason = declines_halfway(args)) return reason;
   return declines_emulation(args, device);
