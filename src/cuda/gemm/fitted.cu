@@ -87,7 +87,7 @@ const char* refuses(const GemmArgs& args, const DeviceInfo& device) {
     return "for f32, cf32 and f64";
   if (device.capability < 80) return "needs compute capability 8.0";
   if (args.k >= kMostDepth) return "for k below 2^30";
-  if (args.config < 0 && args.in != DType::f64 && args.batch == 1)
+  if (args.config == kOwnChoice && args.in != DType::f64 && args.batch == 1)
     return "for batches, if not of doubles";
   if (const char* reason = declines_halfway(args)) return reason;
   if (const char* reason = declines_emulation(args, device)) return reason;
@@ -98,7 +98,7 @@ const char* refuses(const GemmArgs& args, const DeviceInfo& device) {
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (const char* reason = refuses(args, device)) return reason;
-  if (args.config >= 0) return nullptr;
+  if (args.config != kOwnChoice) return nullptr;
   const double own = tiling_of(args, device).cycles;
   if (args.in != DType::f64)
     return own / kFittedCyclesPerMicrosecond < simt_microseconds(args, device)

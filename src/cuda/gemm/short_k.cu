@@ -289,7 +289,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (args.in != DType::f32 && args.in != DType::f64 && args.in != DType::cf32)
     return "for f32, f64 and cf32";
   if (args.k > kMostDepth) return "for k of at most 32";
-  if (args.config < 0)
+  if (args.config == kOwnChoice)
     if (const char* reason = is_slower(args, device)) return reason;
   const Plan plan = plan_of(args, device);
   if (!plan.fits) return "has no room for so many columns";

@@ -42,7 +42,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   constexpr std::int64_t kShortest = 16;
   if (args.compute == Compute::Default && hopper::by_parts(args).k < kShortest)
     return "for longer sums";
-  if (args.compute == Compute::Default && args.config < 0) {
+  if (args.compute == Compute::Default && args.config == kOwnChoice) {
     const double others = std::min(simt_microseconds(args, device),
                                    fitted_cycles(args, device) / kFittedCyclesPerMicrosecond);
     if (others < kLaunches || estimate(args, device) > others)
