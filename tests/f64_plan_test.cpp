@@ -74,7 +74,8 @@ TEST(F64Plan, TilesOfTheCopyEngine) {
   EXPECT_EQ((Doubles{1500, 1500, 200}.by_tma()), "64x48_two");
   EXPECT_EQ((Doubles{711, 3000, 200}.by_tma()), "64x48_two");
   EXPECT_EQ((Doubles{200, 3000, 3000}.by_tma()), "64x48");
-  EXPECT_EQ((Doubles{711, 200, 3000}.by_tma()), "64x48_two_join4");
+  EXPECT_EQ((Doubles{711, 200, 3000}.by_tma()), "64x48_join2");
+  EXPECT_EQ((Doubles{64, 64, 262144}.by_tma()), "64x64_cut");
   EXPECT_EQ((Doubles{200, 200, 3000}.by_tma()), "64x32_join4");
   EXPECT_EQ((Doubles{1024, 1024, 1024, true}.by_tma()), "64x128");
   EXPECT_EQ((Doubles{2048, 2048, 2048, true}.by_tma()), "64x128_cut");

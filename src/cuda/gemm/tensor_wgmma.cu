@@ -128,7 +128,7 @@ bool is_slower(const GemmArgs& args, const Call& call, const DeviceInfo& device)
   if (args.in == DType::f32 || args.keeper || needs_finish(args)) return false;
   if (!a.copied && !b.copied && call.shape.boxes) return false;
   constexpr double kClearly = 1.05;
-  constexpr double kAfterCopies = 0.8;  // microseconds that the engine begins later
+  constexpr double kAfterCopies = 1.8;  // microseconds that the engine begins later, and a launch
   Repacked copies[2];
   std::size_t count = 0;
   for (const Source* x : {&a, &b})
