@@ -3,8 +3,7 @@
 // up by themselves, are packed onto few multiprocessors and leave others idle.
 //
 // Kernels here start while the one before them in the stream still ends, and wait for it before
-// they read: of calls of 20 µs that saves two. In a graph, where what comes before need not be a
-// kernel, that is so of the second kernel only.
+// they read: of calls of 20 µs that saves two.
 #pragma once
 
 #include <limits>
