@@ -51,18 +51,6 @@ __device__ inline Complex<double> conjugate_by(Complex<double> x, unsigned sign)
   return {x.re, __hiloint2double(int(unsigned(__double2hiint(x.im)) ^ sign), __double2loint(x.im))};
 }
 
-/// An asynchronous copy of kBytes to shared memory, zeros beyond the first `bytes`.
-template <int kBytes>
-__device__ void copy_async(void* to, const void* from, int bytes) {
-  const auto at = unsigned(__cvta_generic_to_shared(to));
-  if constexpr (kBytes == 16)
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(bytes)
-                 : "memory");
-  else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(at), "l"(from), "r"(bytes)
-                 : "memory");
-}
-
 /// Reads an element of shared memory in one access.
 __device__ inline double load_element(const double* p) { return *p; }
 __device__ inline Complex<double> load_element(const Complex<double>* p) {
@@ -125,7 +113,7 @@ struct Panel {
       const int along = kAlongK ? bytes_of(depth) : inside;
 #pragma unroll
       for (int e = 0; e < kEach; ++e, p += step)
-        copy_async<kBytes>(to + e * kStep * kPitch, p,
+        copy_async<kBytes>(shared_address(to + e * kStep * kPitch), p,
                            e < runs && (kAlongK || line() + e * kStep < depth) ? along : 0);
       from += depth * next;
       --panels;
@@ -142,7 +130,8 @@ struct Panel {
       for (int i = 0; i < kCount; ++i, p += step) {
         const int e = part * kCount + i;
         if (e < kEach)
-          copy_async<kBytes>(to + e * kStep * kPitch, p, (kAlongK ? e : 0) < there ? inside : 0);
+          copy_async<kBytes>(shared_address(to + e * kStep * kPitch), p,
+                             (kAlongK ? e : 0) < there ? inside : 0);
       }
       if (part == kParts - 1) {
         from += kDepth * next;
