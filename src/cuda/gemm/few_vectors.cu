@@ -270,7 +270,7 @@ Cut cut_of(const GemmArgs& args, const DeviceInfo& device) {
 /// Whether the copy engine brings operands of 16 bits to tensor_wgmma as they lie, and C back.
 bool suits_engine(const GemmArgs& args, const DeviceInfo& device) {
   const auto suits = [&](const auto& x, DType type) {
-    return access_bits(x, args.batch, size_of(type)) % 16 == 0 && !(x.pointers && args.batch > 1);
+    return !(x.pointers && args.batch > 1) && access_bits(x, args.batch, size_of(type)) % 16 == 0;
   };
   return runs_hopper(device) && suits(args.A, args.in) && suits(args.B, args.in) &&
          suits(args.C, args.out);
