@@ -28,10 +28,21 @@ struct Schedule {
     return step < in_longer ? step / (length + 1) : longer + (step - in_longer) / length;
   }
 
+  /// Whole tiles of a block.
+  constexpr int rounds_of(int block, int blocks) const {
+    return (whole - block + blocks - 1) / blocks;
+  }
+
+  /// Steps of all pieces of a block.
+  constexpr int steps_of(int block, int blocks) const {
+    return rounds_of(block, blocks) * steps +
+           (block < ranges ? begin(block + 1) - begin(block) : 0);
+  }
+
   /// The piece in which step number `at` of block `block` of `blocks` is; false: it has no such
   /// step.
   constexpr bool find_piece(int block, int blocks, int at, Piece& piece) const {
-    const int rounds = (whole - block + blocks - 1) / blocks;
+    const int rounds = rounds_of(block, blocks);
     const int n = at / steps;
     if (n < rounds) {
       piece = {block + n * blocks, 0, steps, -1};

@@ -326,41 +326,46 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     const std::int64_t ldc = whole ? p.ldc : p.n;
     if constexpr (is_complex_v<T>) {
       // One by one: by rows it would need more registers than there are.
+      const int rows = int(min(p.m - i0, std::int64_t(Tile::kRows))) - row0 - g;
+      const int cols = int(min(p.n - j0, std::int64_t(Tile::kCols))) - col0 - t * 2;
+      T* const mine = c + (i0 + row0 + g) * ldc + j0 + col0 + t * 2;
 #pragma unroll
-      for (int part = 0; part < Tile::kParts; ++part) {
-        const std::int64_t row = i0 + row0 + row_of_part(part) + g;
-        if (row >= p.m || !is_mine(part)) continue;
+      for (int part = 0; part < Tile::kParts; ++part)
+        if (is_mine(part)) {
+          T* const to = mine + row_of_part(part) * ldc + col_of_part(part);
+          const int there = row_of_part(part) < rows ? cols - col_of_part(part) : 0;
+          T x[2];
 #pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          const std::int64_t col = j0 + col0 + col_of_part(part) + t * 2 + e;
-          if (col >= p.n) continue;
-          const T x = sum_of(part).at(part / kN % 2 * 2 + e);
-          if (whole)
-            store(p, x, c + row * ldc + col);
-          else
-            c[row * ldc + col] = x;
+          for (int e = 0; e < 2; ++e) x[e] = sum_of(part).at(part / kN % 2 * 2 + e);
+          if (whole) {
+#pragma unroll
+            for (int e = 0; e < 2; ++e) x[e] = p.alpha * x[e];
+            if (p.read_c) {
+#pragma unroll
+              for (int e = 0; e < 2; ++e)
+                if (e < there) x[e] = multiply_add(p.beta, to[e], x[e]);
+            }
+          }
+#pragma unroll
+          for (int e = 0; e < 2; ++e)
+            if (e < there) to[e] = x[e];
         }
-      }
     } else {
-      const int rows = int(min(p.m - i0, std::int64_t(Tile::kRows)));
-      const int cols = int(min(p.n - j0, std::int64_t(Tile::kCols)));
-      T* const tile = c + i0 * ldc + j0;
-      const typename Tile::Rows staged{panel_a + int(threadIdx.x) / 32 * Tile::Rows::kSize};
+      const int rows = int(min(p.m - i0, std::int64_t(Tile::kRows))) - row0;
+      const int cols = int(min(p.n - j0, std::int64_t(Tile::kCols))) - col0;
+      T* const mine = c + (i0 + row0) * ldc + j0 + col0;
+      const typename Tile::Rows staged{panel_a + int(threadIdx.x) / 32 * Tile::Rows::kSize, lane};
 #pragma unroll
       for (int part = 0; part < Tile::kParts; part += Tile::kRun)
         if (is_mine(part)) {
-          const int first = row0 + row_of_part(part), col = col0 + col_of_part(part);
+          const int row = row_of_part(part), col = col_of_part(part);
 #pragma unroll
           for (int j = 0; j < Tile::kRun; ++j) {
             const auto& x = sum_of(part + j);
             const int r = part / kN % 2;
             staged.put(g, j * 8 + t * 2, x.at(r * 2), x.at(r * 2 + 1));
           }
-          const auto row_of = [&](int row) { return first + row < rows ? first + row : -1; };
-          if (whole)
-            staged.template store<false>(p, tile + col, ldc, cols - col, row_of);
-          else
-            staged.template store<true>(p, tile + col, ldc, cols - col, row_of);
+          staged.store(p, mine + row * ldc + col, ldc, rows - row, cols - col, !whole);
         }
       __syncthreads();  // before the next tile's copies
     }

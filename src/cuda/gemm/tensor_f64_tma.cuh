@@ -296,11 +296,10 @@ struct Fragments {
   __device__ void multiply(int i, int j) { multiply_deep_tile(sum[i][j], x[i % 2], y[j]); }
   __device__ void finish(bool) {}
 
-  /// Where sums are in the warp's part of C.
-  __device__ static int place_x(int i, int r, int g) {
-    return 16 * i + (kXAlongK ? 8 * r + g : 2 * g + r);
-  }
-  __device__ static int place_y(int t) { return 2 * t; }
+  /// Where sums are in the warp's part of C: a lane's first, and how much farther the others.
+  static constexpr int kApartX = kXAlongK ? 1 : 2;  // neighbours g
+  __device__ static int first_y(int t) { return 2 * t; }
+  static constexpr int farther_x(int i, int r) { return 16 * i + (kXAlongK ? 8 * r : r); }
   __device__ double& at(int i, int j, int e) { return sum[i][j][e]; }
 };
 
@@ -362,8 +361,9 @@ struct Fragments<Complex<double>, kM, kN, kXAlongK, kYAlongK> {
         }
   }
 
-  __device__ static int place_x(int i, int, int g) { return 8 * i + g; }
-  __device__ static int place_y(int t) { return 2 * t - t % 2; }
+  static constexpr int kApartX = 1;
+  __device__ static int first_y(int t) { return 2 * t - t % 2; }
+  static constexpr int farther_x(int i, int) { return 8 * i; }
   struct Reference {
     double &re, &im;
     __device__ operator T() const { return {re, im}; }
@@ -500,6 +500,18 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   const PanelY panel_y(y_of_warp(warp), lane / 4, lane % 4);
   const long long sign = sign_if(p.conjugate_a != p.conjugate_b);
   F f;
+  // Before there is something to wait for: the divisions take 600 cycles.
+  Note place = {};
+  [[maybe_unused]] int last = 0;  // steps of this block
+  const auto find_place = [&] {
+    Piece piece;
+    place.steps = 0;
+    if (find_piece<Tile>(p, at, piece)) place = note_of<Tile>(p, piece);
+  };
+  if constexpr (!Tile::kNotes) {
+    find_place();
+    last = p.slices > 1 ? place.steps : p.schedule.steps_of(int(blockIdx.x), int(gridDim.x));
+  }
   begin_early();
 
   const bool releases = lane == 0;
@@ -510,8 +522,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
       full(unsigned(at) % kStages).wait(unsigned(at) / kStages % 2);
       return notes[number].steps;
     } else {
-      Piece piece;
-      return find_piece<Tile>(p, at, piece) ? piece.steps : 0;
+      return place.steps;
     }
   };
   while (const int steps = steps_ahead()) {
@@ -640,33 +651,27 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
       }
     const auto finishes = [&](int s) { return mine(s) && (!Tile::kJoins || finished >> s & 1); };
 
-    // Found anew, as sums need the registers before.
-    const Note place = [&] {
-      if constexpr (Tile::kNotes) {
-        const int here = number;
-        number = next_number(number);
-        return notes[here];
-      } else {
-        Piece piece;
-        find_piece<Tile>(p, at - 1, piece);
-        return note_of<Tile>(p, piece);
-      }
-    }();
+    if constexpr (Tile::kNotes) {  // only now: sums need the registers before
+      place = notes[number];
+      number = next_number(number);
+    }
     const int thread = thread_now(), g = thread % 32 / 4, t = thread % 4;
     const int x0 = x_of_warp(thread / 32), y0 = y_of_warp(thread / 32);
-    // use(number, row, column, v, w) for every pair from a fragment of X and two of Y.
+    // use(number, row, column, v, w) for every pair of sums of a fragment of X and two of Y, its place
+    // relative to this lane's first one.
+    const int x1 = x0 + g * F::kApartX, y1 = y0 + (kSwapped ? 2 * t : F::first_y(t));
+    const int row1 = kSwapped ? y1 : x1, col1 = kSwapped ? x1 : y1;
     const auto for_each_pair = [&](int s, auto&& use) {
       const int i = s / kPairs, q = s % kPairs;
-      if (!finishes(s)) return;
 #pragma unroll
       for (int e = 0; e < kEach; ++e) {
         if (2 * q + (kSwapped ? e / 2 : e % 2) >= kN) continue;
         if constexpr (kSwapped)
-          use(e, y0 + 16 * q + e / 2 * 8 + 2 * t + e % 2, x0 + f.place_x(i, 0, g),
-              f.at(i, 2 * q + e / 2, e % 2), f.at(i, 2 * q + e / 2, 2 + e % 2));
+          use(e, 16 * q + e / 2 * 8 + e % 2, F::farther_x(i, 0), f.at(i, 2 * q + e / 2, e % 2),
+              f.at(i, 2 * q + e / 2, 2 + e % 2));
         else
-          use(e, x0 + f.place_x(i, e / 2, g), y0 + 16 * q + e % 2 * 8 + f.place_y(t),
-              f.at(i, 2 * q + e % 2, e / 2 * 2), f.at(i, 2 * q + e % 2, e / 2 * 2 + 1));
+          use(e, F::farther_x(i, e / 2), 16 * q + e % 2 * 8, f.at(i, 2 * q + e % 2, e / 2 * 2),
+              f.at(i, 2 * q + e % 2, e / 2 * 2 + 1));
       }
     };
     const int i0 = kSwapped ? place.y : place.x, j0 = kSwapped ? place.x : place.y;
@@ -676,18 +681,25 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
       const int cols = int(min(p.n - j0, std::int64_t(kCols)));
       T* const c = static_cast<T*>(p.C.at(place.batch)) + i0 * p.ldc + j0;
       const auto finish = [&]<bool kAll>() {
+        T* const c1 = c + row1 * p.ldc + col1;
+        const int rows1 = rows - row1, cols1 = cols - col1;
 #pragma unroll
         for (int s = 0; s < kM * kPairs; ++s) {
-          T old[kEach][2];  // read together: after a store, the compiler would not begin to
-          if (p.read_c)
-            for_each_pair(s, [&](int e, int row, int col, T, T) {
-              if (row < rows) load_pair<kAll>(c + row * p.ldc + col, cols - col, old[e]);
+          if (!finishes(s)) continue;
+          for_each_pair(s, [&](int, int, int, auto&& v, auto&& w) {
+            v = p.alpha * T(v), w = p.alpha * T(w);
+          });
+          if (p.read_c) {
+            T old[kEach][2];  // read together: after a store, the compiler would not begin to
+            for_each_pair(s, [&](int e, int row, int col, auto&&, auto&&) {
+              if (row < rows1) load_pair<kAll>(c1 + row * p.ldc + col, cols1 - col, old[e]);
             });
-          for_each_pair(s, [&](int e, int row, int col, T v, T w) {
-            v = p.alpha * v, w = p.alpha * w;
-            if (p.read_c)
-              v = multiply_add(p.beta, old[e][0], v), w = multiply_add(p.beta, old[e][1], w);
-            if (row < rows) store_pair<kAll>(c + row * p.ldc + col, cols - col, v, w);
+            for_each_pair(s, [&](int e, int, int, auto&& v, auto&& w) {
+              v = multiply_add(p.beta, old[e][0], T(v)), w = multiply_add(p.beta, old[e][1], T(w));
+            });
+          }
+          for_each_pair(s, [&](int, int row, int col, T v, T w) {
+            if (row < rows1) store_pair<kAll>(c1 + row * p.ldc + col, cols1 - col, v, w);
           });
         }
       };
@@ -697,13 +709,13 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
         // Eight rows at a time, those of half of a pair of fragments.
         const typename Tile::Rows staged{
             reinterpret_cast<T*>(shared + (rows_out - shared_address(shared))) +
-            thread / 32 * Tile::Rows::kSize};
+                thread / 32 * Tile::Rows::kSize,
+            thread % 32};
 #pragma unroll
         for (int s = 0; s < kM * kPairs; ++s) {
           if (!finishes(s)) continue;
 #pragma unroll
           for (int h = 0; h < 2; ++h) {
-            const int x1 = x0 + s / kPairs * 16, y1 = y0 + s % kPairs * 16;
             for_each_pair(s, [&](int e, int, int, T v, T w) {
               if (e / 2 != h) return;
               if constexpr (kSwapped)
@@ -711,26 +723,35 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
               else
                 staged.put(g, e % 2 * 8 + 2 * t, v, w);
             });
-            const int col = kSwapped ? x1 : y1;
             const bool alone = s % kPairs * 2 + 1 == kN;
             if (kSwapped && alone && h == 1) continue;
-            const int there = !kSwapped && alone ? min(cols - col, 8) : cols - col;
-            staged.template store<false>(p, c + col, p.ldc, there, [&](int row) {
-              const int at = kSwapped ? y1 + 8 * h + row : x1 + f.place_x(0, h, row);
-              return at < rows ? at : -1;
-            });
+            constexpr int kApart = kSwapped ? 1 : F::kApartX;  // rows
+            const int side = y0 + s % kPairs * 16;
+            const int row = kSwapped ? side + 8 * h : x0 + F::farther_x(s / kPairs, h);
+            const int col = kSwapped ? x0 + s / kPairs * 16 : side;
+            staged.store(p, c + row * p.ldc + col, kApart * p.ldc,
+                         (rows - row + kApart - 1) / kApart,
+                         !kSwapped && alone ? min(cols - col, 8) : cols - col, false);
           }
         }
       } else {
         finish.template operator()<false>();
       }
     } else {
-      T* const c = p.parts + std::int64_t(place.part) * Tile::kX * Tile::kY;
+      T* const c =
+          p.parts + std::int64_t(place.part) * Tile::kX * Tile::kY + row1 * kCols + col1;
 #pragma unroll
       for (int s = 0; s < kM * kPairs; ++s)
-        for_each_pair(s, [&](int, int row, int col, T v, T w) {
-          store_pair<true>(c + row * kCols + col, kCols, v, w);
-        });
+        if (finishes(s))
+          for_each_pair(s, [&](int, int row, int col, T v, T w) {
+            store_pair<true>(c + row * kCols + col, kCols, v, w);
+          });
+    }
+    if constexpr (!Tile::kNotes) {
+      if (at == last)
+        place.steps = 0;
+      else
+        find_place();
     }
     // Nobody leaves whose shared memory another block may still read.
     if (joined) meet_cluster();

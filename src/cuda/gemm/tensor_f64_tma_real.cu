@@ -36,7 +36,7 @@ void run_tile(int tile, const Problem<double>& p, bool x_along_k, bool y_along_k
     case 3:
       return with.template operator()<3, 32, 24>();
     case 4:
-      return with.template operator()<4, 32, 32>();
+      return with.template operator()<4, 32, 16>();
     case 5:
       return with.template operator()<5, 32, 40>();
     case 6:
