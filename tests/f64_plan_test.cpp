@@ -73,9 +73,9 @@ TEST(F64Plan, TilesOfTheCopyEngine) {
   EXPECT_EQ((Doubles{1500, 1500, 24}.by_tma()), "64x48_two");
   EXPECT_EQ((Doubles{1500, 1500, 200}.by_tma()), "64x48_two");
   EXPECT_EQ((Doubles{711, 3000, 200}.by_tma()), "64x48_two");
-  EXPECT_EQ((Doubles{200, 3000, 3000}.by_tma()), "64x48");
-  EXPECT_EQ((Doubles{711, 200, 3000}.by_tma()), "64x48_join2");
-  EXPECT_EQ((Doubles{64, 64, 262144}.by_tma()), "64x64_cut");
+  EXPECT_EQ((Doubles{200, 3000, 3000}.by_tma()), "64x48_two");
+  EXPECT_EQ((Doubles{711, 200, 3000}.by_tma()), "64x48_two_join4");
+  EXPECT_EQ((Doubles{64, 64, 262144}.by_tma()), "64x80_cut");
   EXPECT_EQ((Doubles{200, 200, 3000}.by_tma()), "64x32_join4");
   EXPECT_EQ((Doubles{1024, 1024, 1024, true}.by_tma()), "64x128");
   EXPECT_EQ((Doubles{2048, 2048, 2048, true}.by_tma()), "64x128_cut");
@@ -86,16 +86,16 @@ TEST(F64Plan, TilesOfTheCopyEngine) {
 TEST(F64Plan, TilesThatAreCopiedElementByElement) {
   EXPECT_EQ((Doubles{64, 64, 64}.by_mma()), "16x16");
   EXPECT_EQ((Doubles{128, 128, 128}.by_mma()), "16x16");
-  EXPECT_EQ((Doubles{256, 256, 256}.by_mma()), "32x16");
+  EXPECT_EQ((Doubles{256, 256, 256}.by_mma()), "32x32");
   EXPECT_EQ((Doubles{320, 320, 320}.by_mma()), "32x32");
   EXPECT_EQ((Doubles{1500, 3, 200}.by_mma()), "16x16");
   EXPECT_EQ((Doubles{24, 1500, 3000}.by_mma()), "32x32_parts8");
   EXPECT_EQ((Doubles{200, 711, 3000}.by_mma()), "64x64_parts8");
   EXPECT_EQ((Doubles{512, 512, 512}.by_mma()), "64x32");
-  EXPECT_EQ((Doubles{711, 711, 711}.by_mma()), "128x64_parts3");
+  EXPECT_EQ((Doubles{711, 711, 711}.by_mma()), "64x32");
   EXPECT_EQ((Doubles{711, 711, 24}.by_mma()), "64x64");
   EXPECT_EQ((Doubles{3000, 3000, 200}.by_mma()), "64x64");
-  EXPECT_EQ((Doubles{1025, 1027, 1029}.by_mma()), "64x64");
+  EXPECT_EQ((Doubles{1025, 1027, 1029}.by_mma()), "64x32");
   EXPECT_EQ((Doubles{4095, 4097, 4093}.by_mma()), "128x64");
   EXPECT_EQ((Doubles{128, 128, 128, true}.by_mma()), "16x16");
   EXPECT_EQ((Doubles{256, 256, 256, true}.by_mma()), "32x16");
@@ -122,19 +122,21 @@ TEST(F64Plan, PartsCoverK) {
 }
 
 TEST(F64Plan, FewTilesOfALongKAreLeft) {
-  for (const Doubles& x : {Doubles{24, 711, 3000}, Doubles{24, 1500, 3000},
-                           Doubles{128, 128, 10000}, Doubles{200, 200, 200}, Doubles{256, 256, 256},
-                           Doubles{200, 200, 3000}, Doubles{384, 384, 384}})
+  for (const Doubles& x :
+       {Doubles{24, 711, 3000}, Doubles{128, 128, 10000}, Doubles{200, 200, 200},
+        Doubles{256, 256, 256}, Doubles{384, 384, 384, true}, Doubles{512, 512, 512, true}})
     EXPECT_TRUE(x.is_left_to_mma()) << x.m << "x" << x.n << "x" << x.k;
   for (const Doubles& x :
        {Doubles{1500, 200, 3000}, Doubles{200, 3000, 3000}, Doubles{711, 200, 3000},
-        Doubles{3000, 711, 200}, Doubles{1500, 1500, 24}, Doubles{3000, 3000, 200}})
+        Doubles{3000, 711, 200}, Doubles{1500, 1500, 24}, Doubles{3000, 3000, 200},
+        Doubles{1024, 1024, 1024, true}, Doubles{4096, 4096, 4096, true}})
     EXPECT_FALSE(x.is_left_to_mma()) << x.m << "x" << x.n << "x" << x.k;
   for (std::int64_t size = 512; size <= 16384; size += 128)
     EXPECT_FALSE((Doubles{size, size, size}.is_left_to_mma())) << size;
 }
 
-// Where an operand's rows do not run along k its boxes are many, for which several warps ask.
+// Where an operand's rows do not run along k its boxes are many, for which several warps ask;
+// smaller products are for the tiles of tensor_f64 then.
 TEST(F64Plan, BoxesAcross) {
   for (std::int64_t size = 448; size <= 16384; size += 64) {
     const Doubles x{size, size, size};
@@ -143,7 +145,7 @@ TEST(F64Plan, BoxesAcross) {
     for (const bool along_y : {false, true}) {
       shape.along_x = false, shape.along_y = along_y;
       const tma64::Plan plan = choose(shape);
-      EXPECT_FALSE(is_left_to(choose(x.for_mma()).cycles, plan)) << size;
+      EXPECT_TRUE(size < 1024 || !is_left_to(choose(x.for_mma()).cycles, plan)) << size;
       EXPECT_GE(plan.cycles, along) << size;
     }
   }

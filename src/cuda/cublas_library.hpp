@@ -15,14 +15,15 @@ namespace mblas::cuda {
           f(cublasGemmStridedBatchedEx_64) f(cublasGemmBatchedEx_64) f(cublasSgeam_64)      \
               f(cublasDgeam_64) f(cublasCgeam_64) f(cublasZgeam_64)
 #define MBLAS_CUBLASLT_FUNCTIONS(f)                                                              \
-  f(cublasLtCreate) f(cublasLtMatmul) f(cublasLtMatmulAlgoGetHeuristic)                          \
-      f(cublasLtMatmulDescCreate) f(cublasLtMatmulDescDestroy) f(cublasLtMatmulDescSetAttribute) \
-          f(cublasLtMatmulPreferenceCreate) f(cublasLtMatmulPreferenceDestroy)                   \
-              f(cublasLtMatmulPreferenceSetAttribute) f(cublasLtMatrixLayoutCreate)              \
-                  f(cublasLtMatrixLayoutDestroy) f(cublasLtMatrixLayoutSetAttribute)             \
-                      f(cublasLtMatrixTransform) f(cublasLtMatrixTransformDescCreate)            \
-                          f(cublasLtMatrixTransformDescDestroy)                                  \
-                              f(cublasLtMatrixTransformDescSetAttribute)
+  f(cublasLtCreate) f(cublasLtMatmul) f(cublasLtMatmulAlgoConfigGetAttribute)                    \
+      f(cublasLtMatmulAlgoGetHeuristic) f(cublasLtMatmulDescCreate) f(cublasLtMatmulDescDestroy) \
+          f(cublasLtMatmulDescSetAttribute) f(cublasLtMatmulPreferenceCreate)                    \
+              f(cublasLtMatmulPreferenceDestroy) f(cublasLtMatmulPreferenceSetAttribute)         \
+                  f(cublasLtMatrixLayoutCreate) f(cublasLtMatrixLayoutDestroy)                   \
+                      f(cublasLtMatrixLayoutSetAttribute) f(cublasLtMatrixTransform)             \
+                          f(cublasLtMatrixTransformDescCreate)                                   \
+                              f(cublasLtMatrixTransformDescDestroy)                              \
+                                  f(cublasLtMatrixTransformDescSetAttribute)
 
 struct CublasLibrary {
   std::string unavailable;    ///< empty, or why the functions below are null

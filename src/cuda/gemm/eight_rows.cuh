@@ -6,55 +6,77 @@
 
 namespace mblas::cuda::gemm {
 
-/// Eight rows of kCols results of doubles, which a warp's lanes leave in shared memory as their
-/// fragments have them and store as neighbours: stored from fragments, two at a time, or one where
-/// rows of C start anywhere, they would be twice to five times as many accesses of the sectors of
-/// C.
-template <int kCols>
+/// An element in one access, at a multiple of its size.
+__device__ inline double load_element(const double* p) { return *p; }
+__device__ inline Complex<double> load_element(const Complex<double>* p) {
+  const double2 x = *reinterpret_cast<const double2*>(p);
+  return {x.x, x.y};
+}
+__device__ inline void store_element(double* p, double x) { *p = x; }
+__device__ inline void store_element(Complex<double>* p, Complex<double> x) {
+  *reinterpret_cast<double2*>(p) = {x.re, x.im};
+}
+
+/// Eight rows of kCols results, which a warp's lanes leave in shared memory as their fragments have
+/// them and store as neighbours. Stored from fragments, they would be twice to five times as many
+/// accesses of the sectors of C, and lines of C would be written in parts, of which the cache takes
+/// no more a second than of whole ones: a block of 64×64 complex numbers took 15,000 cycles then.
+template <class T, int kCols>
 struct EightRows {
-  static constexpr int kPitch = kCols + 2;      // pairs are at multiples of 16 bytes
-  static constexpr int kSize = 8 * kPitch;      // doubles
-  static constexpr int kEach = 8 * kCols / 32;  // of a lane, as they are stored
+  static constexpr int kPitch = kCols + 16 / int(sizeof(T));  // 16 bytes more
+  static constexpr int kSize = 8 * kPitch;                    // elements
+  static constexpr int kEach = 8 * kCols / 32;                // of a lane, as they are stored
   static_assert(32 % kCols == 0 && kCols % 2 == 0);
 
-  double* at;
+  T* at;
   int lane;
 
   /// A lane's neighbours, of which the first one's column is even.
-  __device__ void put(int row, int col, double v, double w) const {
-    *reinterpret_cast<double2*>(at + row * kPitch + col) = {v, w};
+  __device__ void put(int row, int col, T v, T w) const {
+    T* const to = at + row * kPitch + col;
+    if constexpr (sizeof(T) == 8)
+      *reinterpret_cast<double2*>(to) = {v, w};
+    else
+      store_element(to, v), store_element(to + 1, w);
   }
 
   /// What all lanes have put goes to C, or, `as_it_is`, to where sums are kept: row r to the one at
-  /// c + r pitch, of which `rows` and `cols` are inside.
-  __device__ void store(const GemmProblem<double>& p, double* c, std::int64_t pitch, int rows,
-                        int cols, bool as_it_is) const {
-    // Each step for all of them, and few steps: of what a small product takes, this is a tenth. With
-    // branches around an element's steps, one after another, a block of 32×32 took 1,600 cycles
-    // here.
+  /// c + r pitch, of which `rows` and `cols` are inside. `aligned`: elements of c lie at multiples
+  /// of their size.
+  __device__ void store(const GemmProblem<T>& p, T* c, std::int64_t pitch, int rows, int cols,
+                        bool as_it_is, bool aligned = true) const {
+    // Each step for all of them, and few steps: of what a small product takes, this is a tenth.
+    // With branches around an element's steps, one after another, a block of 32×32 took 1,600
+    // cycles here.
     constexpr int kAtOnce = 32 / kCols;  // rows
     const int row = lane / kCols, col = lane % kCols;
     const int there = col < cols ? rows - row : 0;
     __syncwarp();
-    double x[kEach];
+    T x[kEach];
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) x[i] = at[(row + i * kAtOnce) * kPitch + col];
+    for (int i = 0; i < kEach; ++i) x[i] = load_element(at + (row + i * kAtOnce) * kPitch + col);
     c += row * pitch + col;
     pitch *= kAtOnce;
     if (!as_it_is) {
 #pragma unroll
       for (int i = 0; i < kEach; ++i) x[i] = p.alpha * x[i];
       if (p.read_c) {
-        double old[kEach];
+        T old[kEach] = {};
 #pragma unroll
-        for (int i = 0; i < kEach; ++i) old[i] = i * kAtOnce < there ? c[i * pitch] : 0;
+        for (int i = 0; i < kEach; ++i)
+          if (i * kAtOnce < there) old[i] = c[i * pitch];
 #pragma unroll
         for (int i = 0; i < kEach; ++i) x[i] = multiply_add(p.beta, old[i], x[i]);
       }
     }
 #pragma unroll
     for (int i = 0; i < kEach; ++i)
-      if (i * kAtOnce < there) c[i * pitch] = x[i];
+      if (i * kAtOnce < there) {
+        if (sizeof(T) == 8 || aligned)
+          store_element(c + i * pitch, x[i]);
+        else
+          c[i * pitch] = x[i];
+      }
     __syncwarp();
   }
 };

@@ -28,6 +28,7 @@ struct TilesOf {
   using Complex128 = Complex<double>;
   using type = std::conditional_t<is_complex_v<T>,
                                   std::tuple<TensorTile<Complex128, 64, 64, 8, 32, 32, 3, 2>,
+                                             TensorTile<Complex128, 64, 32, 16, 32, 16, 3, 1, 2>,
                                              TensorTile<Complex128, 32, 32, 16, 16, 16, 3, 2, 2>,
                                              TensorTile<Complex128, 32, 16, 32, 16, 16, 3, 2, 4>,
                                              TensorTile<Complex128, 16, 16, 32, 16, 16, 3, 3, 4>>,
@@ -194,6 +195,7 @@ void run_as(const GemmArgs& args, const CudaQueue& queue, std::byte* parts,
                               args.B.ld,
                               std::max<std::int64_t>(plan.depth, 1),
                               plan.splits,
+                              access_bits(args.C, args.batch, sizeof(T)) % sizeof(T) == 0,
                               reinterpret_cast<T*>(parts),
                               where};
   for_each_tile<T>([&]<class Tile>(int tile) {

@@ -5,8 +5,10 @@
 // copies of single elements, several stages ahead: 8 or 16 bytes each, so that neither an odd
 // leading dimension nor an odd size changes anything, and each operand keeps its own major in
 // shared memory. For small tiles pairs of doubles are copied where all lie at multiples of 16
-// bytes. Rows there are padded so that the lanes that are served together read different banks in
-// either major, and copies write whole lines.
+// bytes. Rows there are lines of 128 bytes whose parts are exchanged, so that the lanes that are
+// served together read different banks in either major: padded rows would do as well for reading,
+// but what goes to two lines is asked for twice (512×512×512 on an H100: 656,000 requests to the
+// L2 cache for PLACEHOLDER).
 //
 // Limit: 128 multiply-adds a clock and multiprocessor. A warp's 64×32 of C takes 96 elements a step
 // of k from shared memory for 2,048 multiply-adds: under half of what that delivers meanwhile. A
@@ -14,6 +16,8 @@
 #pragma once
 
 #include <cuda_pipeline_primitives.h>
+
+#include <bit>
 
 #include "cuda/early.cuh"
 #include "cuda/gemm/eight_rows.cuh"
@@ -51,33 +55,38 @@ __device__ inline Complex<double> conjugate_by(Complex<double> x, unsigned sign)
   return {x.re, __hiloint2double(int(unsigned(__double2hiint(x.im)) ^ sign), __double2loint(x.im))};
 }
 
-/// Reads an element of shared memory in one access.
-__device__ inline double load_element(const double* p) { return *p; }
-__device__ inline Complex<double> load_element(const Complex<double>* p) {
-  const double2 x = *reinterpret_cast<const double2*>(p);
-  return {x.x, x.y};
-}
-
 /// A tile of `kOuter` rows of A, or columns of B, by `kDepth` of k. kAlongK: memory runs along k.
 /// Copies are of kWide neighbours.
 template <class T, int kOuter, int kDepth, bool kAlongK, int kThreads, int kWide>
 struct Panel {
-  // Lanes that are served together are four steps of k by four rows, or, of complex elements, two.
-  static constexpr int kServed = 128 / int(sizeof(T));
-  static constexpr int kPad = kAlongK || sizeof(T) == 8 ? 4 : 2;
-  static constexpr int kPitch = (kAlongK ? kDepth : kOuter) + kPad;
-  static constexpr int kSize = kPitch * (kAlongK ? kOuter : kDepth);
   static constexpr int kRun = kAlongK ? kDepth : kOuter;  // contiguous in memory
-  static constexpr int kCopies = kRun / kWide;            // of a run
-  static constexpr int kStep = kThreads / kCopies;        // runs that are loaded at once
+  static constexpr int kSize = kOuter * kDepth;
+  // Lanes that are served together are four steps of k by four of the others, or, of complex
+  // elements, two: so many of so many runs. In run r, element x lies at x ^ r % kRuns * kTogether.
+  static constexpr int kServed = 128 / int(sizeof(T));
+  static constexpr int kTogether = kAlongK || sizeof(T) == 8 ? 4 : 2, kRuns = kServed / kTogether;
+  static constexpr int kCopies = kRun / kWide;      // of a run
+  static constexpr int kStep = kThreads / kCopies;  // runs that are loaded at once
   static constexpr int kEach = (kAlongK ? kOuter : kDepth) / kStep;
   static_assert(kThreads % kCopies == 0 && kStep * kEach * kRun == kOuter * kDepth);
-  static_assert(kWide * sizeof(T) <= 16 && kPitch % kWide == 0);
-  static_assert((kPitch - kPad) % kServed == 0 || (kPitch - kPad) % kServed == 2 * kPad);
+  static_assert(kWide * sizeof(T) <= 16 && kTogether % kWide == 0);
+  static_assert(std::has_single_bit(unsigned(kRun)) && kRun % kServed == 0);
+  static_assert(std::has_single_bit(unsigned(kStep)));
 
-  __device__ static int at(int outer, int depth) {
-    return kAlongK ? outer * kPitch + depth : depth * kPitch + outer;
-  }
+  /// A lane's elements in a panel: at `outer` + g and 4 turn + t, and others relative to that.
+  struct Reader {
+    int first;
+
+    /// `outer` is a multiple of 16.
+    __device__ Reader(int outer, int turn, int g, int t)
+        : first(kAlongK ? (outer + g) * kRun + ((4 * turn + t) ^ g % kRuns * kTogether)
+                        : (4 * turn + t) * kRun + ((outer + g) ^ t * kTogether)) {}
+    /// `outer` a multiple of 8, `depth` one of 4 such that no bit of it is one of 4 turn's.
+    __device__ int at(int outer, int depth) const {
+      return kAlongK ? (first ^ depth) + outer * kRun
+                     : (first ^ (outer & 8)) + (outer & ~8) + depth * kRun;
+    }
+  };
 
   /// Copies of the panels one after another along k. Without branches, which would keep the
   /// compiler from moving them between the products: what is not there is a copy of no bytes.
@@ -101,6 +110,11 @@ struct Panel {
 
     __device__ static int place() { return int(threadIdx.x) % kCopies * kWide; }
     __device__ static int line() { return int(threadIdx.x) / kCopies; }
+    /// Where the thread's element of its e-th run goes.
+    __device__ static int to(int e) {
+      const int first = line() * kRun + (place() ^ line() % kRuns * kTogether);
+      return (first ^ e * kStep % kRuns * kTogether) + e * kStep * kRun;
+    }
     /// Of the thread's place in a run of so many elements.
     __device__ static int bytes_of(int run) {
       return min(max(run - place(), 0), kWide) * int(sizeof(T));
@@ -108,12 +122,11 @@ struct Panel {
 
     /// The first panel, of which `depth` steps of k exist; the others are zero.
     __device__ void first(T* panel, int depth) {
-      T* to = panel + line() * kPitch + place();
       const T* p = from;
       const int along = kAlongK ? bytes_of(depth) : inside;
 #pragma unroll
       for (int e = 0; e < kEach; ++e, p += step)
-        copy_async<kBytes>(shared_address(to + e * kStep * kPitch), p,
+        copy_async<kBytes>(shared_address(panel + to(e)), p,
                            e < runs && (kAlongK || line() + e * kStep < depth) ? along : 0);
       from += depth * next;
       --panels;
@@ -123,14 +136,13 @@ struct Panel {
     template <int kParts>
     __device__ void load(T* panel, int part) {
       constexpr int kCount = (kEach + kParts - 1) / kParts;
-      T* to = panel + line() * kPitch + place();
       const T* p = from + part * kCount * step;
       const int there = panels > 0 ? runs : 0;
 #pragma unroll
       for (int i = 0; i < kCount; ++i, p += step) {
         const int e = part * kCount + i;
         if (e < kEach)
-          copy_async<kBytes>(shared_address(to + e * kStep * kPitch), p,
+          copy_async<kBytes>(shared_address(panel + to(e)), p,
                              (kAlongK ? e : 0) < there ? inside : 0);
       }
       if (part == kParts - 1) {
@@ -156,12 +168,14 @@ struct TensorTile {
   static constexpr int kWarps = kAcross * kDown;  // of a turn
   static constexpr int kThreads = 32 * kWarps * kTurns;
   static constexpr int kM = kWarpRows / 16, kN = kWarpCols / 8;
-  static constexpr int kParts = 2 * kM * kN;              // of a warp, numbered row by row
-  static constexpr int kShare = kParts / kTurns;          // of them, which a turn finishes
-  static constexpr int kRun = std::min({kN, kShare, 4});  // of them side by side
-  using Rows = EightRows<8 * kRun>;                       // of doubles, on their way to C
+  static constexpr int kParts = 2 * kM * kN;      // of a warp, numbered row by row
+  static constexpr int kShare = kParts / kTurns;  // of them, which a turn finishes
+  // Of them side by side on their way to C: as many as there are registers for.
+  static constexpr int kMostRun = sizeof(T) == 8 ? 4 : kM * kN > 4 ? 1 : 2;
+  static constexpr int kRun = std::min({kN, kShare, kMostRun});
+  using Rows = EightRows<T, 8 * kRun>;
   static_assert(kShare * kTurns == kParts && kN % kRun == 0 && kShare % kRun == 0);
-  static_assert(kWarpRows % 16 == 0 && kWarpCols % 8 == 0 && kStages >= 2);
+  static_assert(kWarpRows % 16 == 0 && kWarpCols % 16 == 0 && kStages >= 2);
   static_assert(kDepth % (8 * kTurns) == 0);  // what is multiplied and what comes take turns
 
   static constexpr int kExchanged = (kTurns - 1) * kRows * kCols;  // sums, by the turns
@@ -187,8 +201,22 @@ struct TensorProblem : GemmProblem<T> {
   std::int64_t lda, ldb;
   std::int64_t depth;
   int splits;
+  bool vectors_c;  ///< elements of C lie at multiples of their size
   T* parts;
   const unsigned* where = nullptr;  ///< on the device: nothing is done where that is 0
+};
+
+/// What of a tile is a thread's.
+template <class Tile>
+struct TileShare {
+  int thread;
+
+  __device__ int g() const { return thread % 32 / 4; }
+  __device__ int t() const { return thread % 4; }
+  __device__ int warp() const { return thread / 32 % Tile::kWarps; }  // of its turn
+  __device__ int turn() const { return Tile::kTurns == 1 ? 0 : thread / 32 / Tile::kWarps; }
+  __device__ int row() const { return warp() / Tile::kAcross * Tile::kWarpRows; }
+  __device__ int col() const { return warp() % Tile::kAcross * Tile::kWarpCols; }
 };
 
 /// kWide: elements of a copy.
@@ -206,11 +234,6 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   T* const panel_b = panel_a + kStages * PanelA::kSize;
   const unsigned sign_a = p.conjugate_a ? 0x80000000u : 0, sign_b = p.conjugate_b ? 0x80000000u : 0;
 
-  const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32 % Tile::kWarps;
-  const int turn = kTurns == 1 ? 0 : int(threadIdx.x) / 32 / Tile::kWarps;
-  const int g = lane / 4, t = lane % 4;
-  const int row0 = warp / Tile::kAcross * Tile::kWarpRows;
-  const int col0 = warp % Tile::kAcross * Tile::kWarpCols;
   const std::int64_t matrix_tiles = p.tiles.rows * p.tiles.cols;
 
   for (std::int64_t w = blockIdx.x; w < p.tiles.count() * p.splits; w += gridDim.x) {
@@ -255,18 +278,21 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     // While a step of 4 along k is multiplied, the elements of the next one are on their way.
     TileSum<T> sum[kM][kN];
     T x[2][kM][2], y[2][kN];
+    const TileShare<Tile> reader{int(threadIdx.x)};
+    const typename PanelA::Reader read_a(reader.row(), reader.turn(), reader.g(), reader.t());
+    const typename PanelB::Reader read_b(reader.col(), reader.turn(), reader.g(), reader.t());
     const auto fetch = [&](int stage, int l, int to) {
-      const T* const a = panel_a + stage * PanelA::kSize + PanelA::at(row0 + g, 4 * turn + t);
-      const T* const b = panel_b + stage * PanelB::kSize + PanelB::at(col0 + g, 4 * turn + t);
+      const T* const a = panel_a + stage * PanelA::kSize;
+      const T* const b = panel_b + stage * PanelB::kSize;
 #pragma unroll
       for (int i = 0; i < kM; ++i)
 #pragma unroll
         for (int r = 0; r < 2; ++r)
           x[to][i][r] =
-              conjugate_by(load_element(a + PanelA::at(i * 16 + r * 8, l * kTurns * 4)), sign_a);
+              conjugate_by(load_element(a + read_a.at(i * 16 + r * 8, l * kTurns * 4)), sign_a);
 #pragma unroll
       for (int j = 0; j < kN; ++j)
-        y[to][j] = conjugate_by(load_element(b + PanelB::at(j * 8, l * kTurns * 4)), sign_b);
+        y[to][j] = conjugate_by(load_element(b + read_b.at(j * 8, l * kTurns * 4)), sign_b);
     };
     fetch(0, 0, 0);
     for (int step = 0, stage = 0; step < steps; ++step) {
@@ -290,6 +316,10 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     __pipeline_wait_prior(0);
     __syncthreads();  // before what writes to the panels next
 
+    // Asked for anew: the loop along k leaves no registers.
+    const TileShare<Tile> share{thread_now()};
+    const int lane = share.thread % 32, warp = share.warp(), turn = share.turn();
+    const int g = share.g(), t = share.t(), row0 = share.row(), col0 = share.col();
     constexpr int kShare = Tile::kShare;
     const auto is_mine = [&](int part) { return kTurns == 1 || part / kShare == turn; };
     const auto sum_of = [&](int part) -> auto& { return sum[part / (2 * kN)][part % kN]; };
@@ -324,51 +354,24 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     T* const c = whole ? static_cast<T*>(p.C.at(batch))
                        : p.parts + (split * p.tiles.batch + batch) * p.m * p.n;
     const std::int64_t ldc = whole ? p.ldc : p.n;
-    if constexpr (is_complex_v<T>) {
-      // One by one: by rows it would need more registers than there are.
-      const int rows = int(min(p.m - i0, std::int64_t(Tile::kRows))) - row0 - g;
-      const int cols = int(min(p.n - j0, std::int64_t(Tile::kCols))) - col0 - t * 2;
-      T* const mine = c + (i0 + row0 + g) * ldc + j0 + col0 + t * 2;
+    const int rows = int(min(p.m - i0, std::int64_t(Tile::kRows))) - row0;
+    const int cols = int(min(p.n - j0, std::int64_t(Tile::kCols))) - col0;
+    T* const mine = c + (i0 + row0) * ldc + j0 + col0;
+    const typename Tile::Rows staged{panel_a + share.thread / 32 * Tile::Rows::kSize, lane};
 #pragma unroll
-      for (int part = 0; part < Tile::kParts; ++part)
-        if (is_mine(part)) {
-          T* const to = mine + row_of_part(part) * ldc + col_of_part(part);
-          const int there = row_of_part(part) < rows ? cols - col_of_part(part) : 0;
-          T x[2];
+    for (int part = 0; part < Tile::kParts; part += Tile::kRun)
+      if (is_mine(part)) {
+        const int row = row_of_part(part), col = col_of_part(part);
 #pragma unroll
-          for (int e = 0; e < 2; ++e) x[e] = sum_of(part).at(part / kN % 2 * 2 + e);
-          if (whole) {
-#pragma unroll
-            for (int e = 0; e < 2; ++e) x[e] = p.alpha * x[e];
-            if (p.read_c) {
-#pragma unroll
-              for (int e = 0; e < 2; ++e)
-                if (e < there) x[e] = multiply_add(p.beta, to[e], x[e]);
-            }
-          }
-#pragma unroll
-          for (int e = 0; e < 2; ++e)
-            if (e < there) to[e] = x[e];
+        for (int j = 0; j < Tile::kRun; ++j) {
+          const auto& x = sum_of(part + j);
+          const int r = part / kN % 2;
+          staged.put(g, j * 8 + t * 2, x.at(r * 2), x.at(r * 2 + 1));
         }
-    } else {
-      const int rows = int(min(p.m - i0, std::int64_t(Tile::kRows))) - row0;
-      const int cols = int(min(p.n - j0, std::int64_t(Tile::kCols))) - col0;
-      T* const mine = c + (i0 + row0) * ldc + j0 + col0;
-      const typename Tile::Rows staged{panel_a + int(threadIdx.x) / 32 * Tile::Rows::kSize, lane};
-#pragma unroll
-      for (int part = 0; part < Tile::kParts; part += Tile::kRun)
-        if (is_mine(part)) {
-          const int row = row_of_part(part), col = col_of_part(part);
-#pragma unroll
-          for (int j = 0; j < Tile::kRun; ++j) {
-            const auto& x = sum_of(part + j);
-            const int r = part / kN % 2;
-            staged.put(g, j * 8 + t * 2, x.at(r * 2), x.at(r * 2 + 1));
-          }
-          staged.store(p, mine + row * ldc + col, ldc, rows - row, cols - col, !whole);
-        }
-      __syncthreads();  // before the next tile's copies
-    }
+        staged.store(p, mine + row * ldc + col, ldc, rows - row, cols - col, !whole,
+                     p.vectors_c || !whole);
+      }
+    __syncthreads();  // before the next tile's copies
   }
 }
 

@@ -1,7 +1,6 @@
 // gemm of doubles, real or complex, on Hopper: the operands as the copy engine takes them, and the
 // choice of tiles. Left to tensor_f64 are operands whose rows do not start at multiples of 16
-// bytes, small products, and of doubles those for which its tiles and parts of k are estimated to
-// be faster.
+// bytes, small products, and those for which its tiles and parts of k are estimated to be faster.
 #include <string>
 #include <tuple>
 
@@ -81,21 +80,22 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
     return "for distances of less than 2^40 bytes";
   if ((access_bits(args.A, args.batch, size) | access_bits(args.B, args.batch, size)) % 16 != 0)
     return "for rows at multiples of 16 bytes";
-  // Below these the smaller tiles of tensor_f64, and their shorter way to the first product, win.
-  const double least = args.in == DType::f64 ? 200.0 * 200 * 200 : 640.0 * 640 * 640;
+  const bool real = args.in == DType::f64, fills = real && fills_device(args, device);
+  // Below it the smaller tiles of tensor_f64, and their shorter way to the first product, win.
+  constexpr double kLeast = 200.0 * 200 * 200;
   constexpr double kFittedInBatches = 0.92;  // of what fitted estimates for them
-  const bool fills = args.in == DType::f64 && fills_device(args, device);
   const double products = double(args.m) * double(args.n) * double(args.k);
-  if (args.config == kOwnChoice && products * double(fills ? args.batch : 1) < least)
+  if (args.config == kOwnChoice && products * double(fills ? args.batch : 1) < kLeast)
     return "for larger products";
   const tma64::Plan plan = plan_of(args, device);
   if (plan.tile < 0)
     return args.config < 0 ? "for fewer tiles" : "the configuration's tiles are not for this call";
-  if (args.config == kOwnChoice && args.in == DType::f64 &&
-      tma64::is_left_to(std::min(tensor_f64_cycles(args, device),
-                                 (fills ? kFittedInBatches : 1) * fitted_cycles(args, device)),
-                        plan))
-    return "estimated to be slower than tensor_f64 or fitted";
+  if (args.config == kOwnChoice) {
+    double others = tensor_f64_cycles(args, device);
+    if (real)
+      others = std::min(others, (fills ? kFittedInBatches : 1) * fitted_cycles(args, device));
+    if (tma64::is_left_to(others, plan)) return "estimated to be slower than tensor_f64 or fitted";
+  }
   return declines_emulation(args, device);
 }
 

@@ -58,7 +58,7 @@ struct Tile {
   // What is not stored as pairs. Of 128×128 it would take more registers than there are, and
   // complex numbers may lie at multiples of 8 bytes.
   static constexpr bool kByRows = kJoins;
-  using Rows = EightRows<16>;
+  using Rows = EightRows<T, 16>;
   static constexpr unsigned kRowsBytes = kByRows ? unsigned(kWarps * Rows::kSize * 8) : 0;
   // Where one group has all steps, it is told by the producer which ones come: of as many pieces as
   // there can be from the one whose results are written to the one that is asked for.
