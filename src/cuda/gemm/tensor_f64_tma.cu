@@ -83,7 +83,9 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   const bool real = args.in == DType::f64, fills = real && fills_device(args, device);
   // Below it the smaller tiles of tensor_f64, and their shorter way to the first product, win.
   constexpr double kLeast = 200.0 * 200 * 200;
-  constexpr double kFittedInBatches = 0.92;  // of what fitted estimates for them
+  // Of what fitted estimates, in batches whose tiles begin and end all the time.
+  constexpr double kFitted = 0.92;
+  const bool ends_soon = fills && args.k <= 128;
   const double products = double(args.m) * double(args.n) * double(args.k);
   if (args.config == kOwnChoice && products * double(fills ? args.batch : 1) < kLeast)
     return "for larger products";
@@ -92,8 +94,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
     return args.config < 0 ? "for fewer tiles" : "the configuration's tiles are not for this call";
   if (args.config == kOwnChoice) {
     double others = tensor_f64_cycles(args, device);
-    if (real)
-      others = std::min(others, (fills ? kFittedInBatches : 1) * fitted_cycles(args, device));
+    if (real) others = std::min(others, (ends_soon ? kFitted : 1) * fitted_cycles(args, device));
     if (tma64::is_left_to(others, plan)) return "estimated to be slower than tensor_f64 or fitted";
   }
   return declines_emulation(args, device);
