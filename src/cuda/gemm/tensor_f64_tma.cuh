@@ -657,8 +657,8 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     }
     const int thread = thread_now(), g = thread % 32 / 4, t = thread % 4;
     const int x0 = x_of_warp(thread / 32), y0 = y_of_warp(thread / 32);
-    // use(number, row, column, v, w) for every pair of sums of a fragment of X and two of Y, its place
-    // relative to this lane's first one.
+    // use(number, row, column, v, w) for every pair of sums of a fragment of X and two of Y, its
+    // place relative to this lane's first one.
     const int x1 = x0 + g * F::kApartX, y1 = y0 + (kSwapped ? 2 * t : F::first_y(t));
     const int row1 = kSwapped ? y1 : x1, col1 = kSwapped ? x1 : y1;
     const auto for_each_pair = [&](int s, auto&& use) {
@@ -738,8 +738,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
         finish.template operator()<false>();
       }
     } else {
-      T* const c =
-          p.parts + std::int64_t(place.part) * Tile::kX * Tile::kY + row1 * kCols + col1;
+      T* const c = p.parts + std::int64_t(place.part) * Tile::kX * Tile::kY + row1 * kCols + col1;
 #pragma unroll
       for (int s = 0; s < kM * kPairs; ++s)
         if (finishes(s))
