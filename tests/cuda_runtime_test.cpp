@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -257,6 +258,55 @@ TEST_P(CudaRuntime, UsesWorkspaceOfTheCallers) {
   EXPECT_EQ(C.fetch()[2 * n * n + 5], want[5]);
   EXPECT_GE(find_backend(GetParam()).make_queue({})->memory_free() + (std::size_t{64} << 20),
             before);
+}
+
+// std::complex asks for the alignment of its parts: operands may lie between multiples of their
+// elements' size.
+template <class Real>
+void multiply_between_multiples(Context& context, Op op, int m, int n, int k, bool all) {
+  using T = std::complex<Real>;
+  const int ldc = n + 1, shift = all ? 1 : 0;
+  const auto parts = [](int count, int step) {  // small integers: products are exact
+    std::vector<Real> values(std::size_t(2 * count + 2));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = Real(int(i * std::size_t(step) % 17) - 8);
+    return values;
+  };
+  const std::vector<Real> a = parts(m * k, 5), b = parts(k * n, 3), c = parts(m * ldc, 7);
+  const auto at = [](const std::vector<Real>& x, int part, int element) {
+    return T(x[std::size_t(part + 2 * element)], x[std::size_t(part + 2 * element + 1)]);
+  };
+  std::vector<Real> want = c;
+  for (int i = 0; i < m; ++i)
+    for (int j = 0; j < n; ++j) {
+      T sum = {};
+      for (int p = 0; p < k; ++p)
+        sum += (op == Op::NoTrans ? at(a, shift, i * k + p) : std::conj(at(a, shift, p * m + i))) *
+               at(b, shift, p * n + j);
+      const T x = T(0, 2) * sum - at(c, 1, i * ldc + j);
+      want[std::size_t(1 + 2 * (i * ldc + j))] = x.real();
+      want[std::size_t(2 + 2 * (i * ldc + j))] = x.imag();
+    }
+  DeviceArray<Real> A(a), B(b), C(c);
+  const auto elements = [](const DeviceArray<Real>& x, int part) {
+    return reinterpret_cast<T*>(x.get() + part);
+  };
+  gemm(context, R, op, N, m, n, k, T(0, 2), elements(A, shift), op == Op::NoTrans ? k : m,
+       elements(B, shift), n, T(-1), elements(C, 1), ldc);
+  EXPECT_EQ(C.fetch(), want) << sizeof(T) << " bytes, " << m << "x" << n << "x" << k << " "
+                             << context.last_dispatch().kernel;
+}
+
+TEST_P(CudaRuntime, ComplexNumbersBetweenMultiplesOfTheirSize) {
+  if (GetParam() != "cuda") GTEST_SKIP() << "cuBLAS wants whole elements";
+  for (const bool all : {false, true})
+    for (const Op op : {Op::NoTrans, Op::ConjTrans})
+      for (const auto& [m, n, k] : {std::array{5, 3, 4}, std::array{33, 47, 20},
+                                    std::array{70, 40, 48}, std::array{150, 130, 200}}) {
+        Context context(GetParam());
+        multiply_between_multiples<float>(context, op, m, n, k, all);
+        multiply_between_multiples<double>(context, op, m, n, k, all);
+      }
 }
 
 TEST(CudaModes, TF32IsOptInAndWithinItsBound) {
