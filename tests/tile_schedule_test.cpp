@@ -35,7 +35,8 @@ TEST(TileSchedule, EveryStepIsComputedOnce) {
         std::vector<int> parts(std::size_t(2 * units));
         for (int block = 0; block < blocks; ++block) {
           Piece piece, again;
-          for (int at = 0; s.find_piece(block, blocks, at, piece); at += piece.steps) {
+          int at = 0;
+          for (; s.find_piece(block, blocks, at, piece); at += piece.steps) {
             ASSERT_GT(piece.steps, 0);
             for (int i = 0; i < piece.steps; ++i)
               ASSERT_EQ(++computed[std::size_t(piece.tile * steps + piece.first + i)], 1)
@@ -47,6 +48,7 @@ TEST(TileSchedule, EveryStepIsComputedOnce) {
             ASSERT_EQ(again.tile, piece.tile);
             ASSERT_EQ(again.part, piece.part);
           }
+          ASSERT_EQ(s.steps_of(block, blocks), at);
         }
         for (const int times : computed) ASSERT_EQ(times, 1);
         for (int step = 0; s.ranges > 0 && step < (tiles - s.whole) * steps; ++step) {
