@@ -17,9 +17,8 @@ constexpr std::int64_t kShared = 227 << 10;
 /// A batch of m×n×k, op(A) and op(B) as they are, on 132 multiprocessors.
 fitted::Shape shape_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch,
                        const fitted::Unit& u) {
-  const bool loose_c = n * u.element_bytes % 16 != 0;
-  return {m,       n,   k,      batch, true, false, loose_c || k * u.element_bytes % 16 != 0,
-          loose_c, 132, kShared};
+  const auto is_loose = [&](std::int64_t row) { return row % 16 * u.element_bytes % 16 != 0; };
+  return {m, n, k, batch, true, false, is_loose(n) || is_loose(k), is_loose(n), 132, kShared};
 }
 
 void expect_whole(const fitted::Tiling& t, const fitted::Shape& s, const fitted::Unit& u) {
