@@ -17,7 +17,7 @@ struct TileInfo {
   double full, alone;     ///< share of its multiply-adds by all of them, and by one for itself
 };
 
-/// By number; figures of an H200.
+/// By number; figures of an H100.
 inline constexpr TileInfo kTiles[] = {
     {128, 64, 16, 2, 0.88, 0.81}, {64, 64, 16, 3, 0.86, 0.78}, {64, 32, 32, 2, 0.82, 0.76},
     {32, 32, 32, 3, 0.64, 0.58},  {32, 16, 32, 2, 0.33, 0.26}, {16, 16, 32, 4, 0.25, 0.27},

@@ -31,7 +31,7 @@ inline constexpr int kProducers = 4;
 /// largest tiles lack the registers, and are seldom too few for all multiprocessors.
 constexpr bool joins(int x, int y, int products) { return products == 1 && x * y < 128 * 128; }
 
-/// By number; figures of an H200.
+/// By number; figures of an H100.
 // clang-format off
 inline constexpr TileInfo kTiles[] = {
     {128, 128, 16, 6, 0.980, 6739, 0.83},
