@@ -385,10 +385,7 @@ __device__ void load_pair(const T* c, int cols, T (&x)[2]) {
     x[0] = both.x, x[1] = both.y;
   } else if constexpr (kAll) {
 #pragma unroll
-    for (int e = 0; e < 2; ++e) {
-      const double2 one = *reinterpret_cast<const double2*>(c + e * kApart<T>);
-      x[e] = {one.x, one.y};
-    }
+    for (int e = 0; e < 2; ++e) x[e] = load_element(c + e * kApart<T>);
   } else {
     if (cols > 0) x[0] = c[0];
     if (cols > kApart<T>) x[1] = c[kApart<T>];
@@ -399,8 +396,8 @@ __device__ void store_pair(T* c, int cols, T v, T w) {
   if constexpr (kAll && sizeof(T) == 8) {
     *reinterpret_cast<double2*>(c) = {v, w};
   } else if constexpr (kAll) {
-    *reinterpret_cast<double2*>(c) = {v.re, v.im};
-    *reinterpret_cast<double2*>(c + kApart<T>) = {w.re, w.im};
+    store_element(c, v);
+    store_element(c + kApart<T>, w);
   } else {
     if (cols > 0) c[0] = v;
     if (cols > kApart<T>) c[kApart<T>] = w;
