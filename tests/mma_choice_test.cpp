@@ -79,22 +79,18 @@ TEST(MmaChoice, LargeProductsAre) {
 }
 
 TEST(MmaChoice, ConfigurationsSayHowOperandsAreTaken) {
-  GemmArgs args = half_product(200, 1500, 56);  // rows of B at multiples of 8 bytes
-  const auto declines = [&](std::string_view name) {
+  const auto bytes = [](GemmArgs args, std::string_view name) {
     args.config = config_of(name);
-    return row("tensor_mma")->declines(args, h200()) != nullptr;
+    return workspace(args);
   };
-  EXPECT_FALSE(declines("64x128_narrow"));
-  EXPECT_EQ(workspace(args), 0u);
-  EXPECT_FALSE(declines("64x64_gathered"));
-  EXPECT_EQ(workspace(args), 0u);
-  EXPECT_FALSE(declines("64x128"));
-  EXPECT_GT(workspace(args), 0u);
-  args.B.ld = 1501;
-  EXPECT_TRUE(declines("64x128_narrow"));
-  EXPECT_FALSE(declines("64x64_gathered"));
-  args = product(DType::i8, DType::i32, 64, 64, 64);  // k is not innermost in B
-  EXPECT_TRUE(declines("64x128_narrow"));
+  GemmArgs any = half_product(200, 1500, 56);  // rows of B at multiples of 8 bytes
+  any.B.ld = 1501;                             // and of 2
+  for (const GemmArgs& args : {half_product(200, 1500, 56), any,
+                               product(DType::i8, DType::i32, 64, 64, 64)}) {  // B not along k
+    for (const char* name : {"32x32_loose", "32x64_loose", "64x64_loose"})
+      EXPECT_EQ(bytes(args, name), 0u) << name;
+    for (const char* name : {"64x128", "128x256"}) EXPECT_GT(bytes(args, name), 0u) << name;
+  }
 }
 
 TEST(MmaChoice, HoppersLeavesWhatItWouldCopyForLonger) {

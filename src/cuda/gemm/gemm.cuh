@@ -15,6 +15,20 @@ struct alignas(kCount * sizeof(T)) Vector {
   T e[kCount];
 };
 
+/// narrow() of two, in one instruction where there is one.
+template <class Out, class Acc>
+__device__ Vector<Out, 2> narrow_pair(Acc x, Acc y) {
+  if constexpr (std::is_same_v<Out, __half>) {
+    const __half2 v = __floats2half2_rn(x, y);
+    return {v.x, v.y};
+  } else if constexpr (std::is_same_v<Out, __nv_bfloat16>) {
+    const __nv_bfloat162 v = __floats2bfloat162_rn(x, y);
+    return {v.x, v.y};
+  } else {
+    return {Out(x), Out(y)};
+  }
+}
+
 template <class Acc>
 struct GemmProblem {
   std::int64_t m, n, k, ldc;

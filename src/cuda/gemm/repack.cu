@@ -95,7 +95,7 @@ void transpose_to(const RepackJob& job, const CudaQueue& queue) {
 }  // namespace repack_file
 
 double repack_microseconds(std::span<const Repacked> copies, bool filled) {
-  constexpr double kLaunch = 6.2, kBytes = 3e6;  // read and written a microsecond
+  constexpr double kLaunch = 2.2, kBytes = 3e6;  // read and written a microsecond
   double sum = 0;
   int together = 0;
   for (const Repacked& copy : copies) {

@@ -56,7 +56,10 @@ struct RepackJob {
 /// Up to two operands of one type: in one launch, where they need not be transposed.
 void repack(std::span<const RepackJob> jobs, const CudaQueue& queue);
 
-/// An estimate of the time that such copies add to a call; `filled`: see RepackJob.
+/// What a call of two kernels takes the host where no graph launches them, whatever they do.
+constexpr double kTwoLaunches = 8.5;  // microseconds; from 8 to 13, of one kernel 4 to 7
+
+/// An estimate of the time that such copies add to a call in a graph; `filled`: see RepackJob.
 double repack_microseconds(std::span<const Repacked> copies, bool filled);
 
 /// One operand; says where a kernel finds its copy.

@@ -1,12 +1,12 @@
 // gemm of half, bfloat16 and int8 on the tensor cores: which tile, how many parts of k, and how the
 // operands come to it.
 //
-// The fastest loop takes operands whose rows start at multiples of 16 bytes, bytes with k
-// innermost. Others are copied, transposed where need be, before it runs: a reading and a writing
-// of the operand for a product that reads it at least once. Or, as a launch takes longer than a
-// small product, they are taken as they lie, by narrower copies or gathered in registers, which
-// takes longer for each step along k. Where tiles leave multiprocessors idle, they are smaller, and
-// k is cut into parts that a second kernel adds up in their order: the same bits every time.
+// The loop that reaches the tensor cores' rate takes operands whose rows start at multiples of 16
+// bytes, bytes with k innermost. Others are copied, transposed where need be, before it runs: a
+// reading and a writing of the operand for a product that reads it at least once. Or, as a launch
+// takes longer than a small product, they are taken as they lie, by tiles that take longer for each
+// step along k. Where tiles leave multiprocessors idle, they are smaller, and k is cut into parts
+// that a second kernel adds up in their order: the same bits every time.
 #include <cmath>
 #include <limits>
 
@@ -18,19 +18,27 @@
 namespace mblas::cuda::gemm {
 namespace tensor_mma_file {
 
-/// What the choice is made by, in clocks of a multiprocessor: estimates, of which those of
-/// gathering and of a launch are fitted to an H200.
+/// What a tile of tensor_mma_loose.cuh takes, in microseconds: the first block of a round and its
+/// results, each block, and 128 bytes of k of each.
+struct LooseCost {
+  double ends, block, step;
+};
+
+/// What the choice is made by, in clocks of a multiprocessor if it does not say: estimates, of
+/// which those of loose tiles, of tiles' ends and of a launch are fitted to times in graphs on an
+/// H100.
 struct Cost {
-  static constexpr double kMultiplyAdds = 1100;      // of 16 bits a clock; twice that of bytes
-  static constexpr double kLarge = 1, kSmall = 0.8;  // of that, by tile, all blocks busy
-  static constexpr double kAlone = 0.45;             // of that, a small block by itself
-  static constexpr double kTile = 3000;              // beginning and end of a tile of 64×128
-  static constexpr double kParts = 16;               // bytes of parts a clock
+  static constexpr double kMultiplyAdds = 1100;         // of 16 bits a clock; twice that of bytes
+  static constexpr double kLarge = 1, kSmall = 0.8;     // of that, by tile, all blocks busy
+  static constexpr double kAlone = 0.6;                 // of that, a small block by itself
+  static constexpr double kTile = 5000, kOfSize = 825;  // a tile's ends, and for each 64×128 of it
+  static constexpr double kParts = 16;                  // bytes of parts a clock
   static constexpr double kSecondKernel = 5000;
-  // Of a step along k, more than by copies of 16 bytes: by those of 8 and of 4, and of operands
-  // that are gathered; of these also of a tile.
-  static constexpr double kCopies8 = 60, kCopies4 = 180, kGathered = 950, kGatheredTile = 1500;
-  static constexpr double kStart = 5500;   // of a launch
+  static constexpr LooseCost kLooseSmall = {0.52, 0.46, 0.37}, kLooseMedium = {0.75, 0.49, 0.57},
+                             kLooseLarge = {1.07, 0.56, 0.87};
+  // Of a loose tile's step, where lines begin at words, by how many operands do not run along k.
+  static constexpr double kWords[] = {0.57, 0.67, 0.75};
+  static constexpr double kStart = 1500;   // of a launch
   static constexpr double kMemory = 1800;  // bytes of A, B and C a clock of the device
   static constexpr double kPerMicrosecond = 1700;
 };
@@ -39,7 +47,8 @@ constexpr std::int64_t kLeastDepthBytes = 512;
 constexpr double kMostPartsBytes = 256 << 20;
 
 /// By number: MmaWay.
-constexpr std::string_view kConfigs[] = {"128x256", "64x128", "64x128_narrow", "64x64_gathered"};
+constexpr std::string_view kConfigs[] = {"128x256", "64x128", "32x32_loose", "32x64_loose",
+                                         "64x64_loose"};
 
 /// An operand as it is stored.
 struct Source {
@@ -66,32 +75,63 @@ struct Plan {
   double clocks = 0;
 };
 
-/// `more`: clocks of a step along k, and of a tile, as Cost has them.
+/// k of a call in so many parts or fewer, of whole steps.
 template <class Tile>
-Plan plan_for(const GemmArgs& args, MmaWay way, int units, int splits, double efficiency,
-              double alone_rate, double more, double more_of_tile = 0) {
-  const int size = size_of(args.in);
-  const std::int64_t step = Tile::kDepth / size;
+Plan cut(const GemmArgs& args, MmaWay way, int splits) {
+  const std::int64_t step = Tile::kDepth / size_of(args.in);
   Plan plan;
   plan.way = way;
   plan.depth = std::max(ceil_div(ceil_div(args.k, splits), step), std::int64_t(1)) * step;
   plan.splits = args.k == 0 ? 1 : int(ceil_div(args.k, plan.depth));
-  const double blocks = double(ceil_div(args.m, Tile::kRows)) *
-                        double(ceil_div(args.n, Tile::kCols)) * double(args.batch) * plan.splits;
-  const double alone =
-      double(Tile::kRows) * Tile::kCols * double(plan.depth) * size / (2 * Cost::kMultiplyAdds);
-  const double loads = more * double(plan.depth / step);
-  const double busy = alone / efficiency + loads;
-  const double full = std::floor(blocks / (units * Tile::kBlocks));
-  const double rest = std::ceil((blocks - full * units * Tile::kBlocks) / units);
-  constexpr double kSize = std::max(Tile::kRows * Tile::kCols / (64.0 * 128), 1.0);
-  const double ends = Cost::kTile * kSize + more_of_tile;
-  plan.clocks = full * (Tile::kBlocks * busy + ends);
-  if (rest > 0) plan.clocks += std::max(alone / alone_rate + loads, rest * busy) + ends;
-  if (plan.splits > 1) {
-    const double bytes = 8.0 * double(args.m) * double(args.n) * double(args.batch) * plan.splits;
-    plan.clocks += bytes / (Cost::kParts * units) + Cost::kSecondKernel;
+  return plan;
+}
+
+/// Rounds of blocks that fill the device, and how many the fullest multiprocessor has in a last
+/// one.
+struct Rounds {
+  double full, rest;
+
+  template <class Tile>
+  static Rounds of(const GemmArgs& args, const Plan& plan, int units, const Tile&) {
+    const double blocks = double(ceil_div(args.m, Tile::kRows)) *
+                          double(ceil_div(args.n, Tile::kCols)) * double(args.batch) * plan.splits;
+    const double full = std::floor(blocks / (units * Tile::kBlocks));
+    return {full, std::ceil((blocks - full * units * Tile::kBlocks) / units)};
   }
+};
+
+double clocks_of_parts(const GemmArgs& args, const Plan& plan, int units) {
+  if (plan.splits == 1) return 0;
+  const double bytes = 8.0 * double(args.m) * double(args.n) * double(args.batch) * plan.splits;
+  return bytes / (Cost::kParts * units) + Cost::kSecondKernel;
+}
+
+template <class Tile>
+Plan plan_for(const GemmArgs& args, MmaWay way, int units, int splits, double efficiency,
+              double alone_rate) {
+  Plan plan = cut<Tile>(args, way, splits);
+  const double alone = double(Tile::kRows) * Tile::kCols * double(plan.depth) * size_of(args.in) /
+                       (2 * Cost::kMultiplyAdds);
+  const double busy = alone / efficiency;
+  const auto [full, rest] = Rounds::of(args, plan, units, Tile{});
+  const double ends = Cost::kTile + Cost::kOfSize * Tile::kRows * Tile::kCols / (64.0 * 128);
+  plan.clocks = full * (Tile::kBlocks * busy + ends);
+  if (rest > 0) plan.clocks += std::max(alone / alone_rate, rest * busy) + ends;
+  plan.clocks += clocks_of_parts(args, plan, units);
+  return plan;
+}
+
+/// `step_rate`: see Cost::kWords.
+template <class Tile>
+Plan loose_plan_for(const GemmArgs& args, MmaWay way, int units, int splits, const LooseCost& cost,
+                    double step_rate) {
+  Plan plan = cut<Tile>(args, way, splits);
+  const double bytes = double(std::min(plan.depth, args.k) * size_of(args.in));
+  const double each = cost.block + std::ceil(bytes / 32) / 4 * cost.step * step_rate;
+  const auto [full, rest] = Rounds::of(args, plan, units, Tile{});
+  const double rounds =
+      full * (Tile::kBlocks * each + cost.ends) + (rest > 0 ? rest * each + cost.ends : 0);
+  plan.clocks = rounds * Cost::kPerMicrosecond + clocks_of_parts(args, plan, units);
   return plan;
 }
 
@@ -99,14 +139,13 @@ Plan plan_for(const GemmArgs& args, MmaWay way, int units, int splits, double ef
 /// same for the same call on the same device.
 struct Call {
   Source a, b;
-  int access;  ///< of copies from both as they lie: 16, 8 or 4; 0: there are none
+  bool words;  ///< both have their lines at multiples of 4 bytes
   Plan plan;
 
   Call(const GemmArgs& args, const DeviceInfo& device)
       : a(stored(args.A, is_transposed(args.transA), args.m, args.k, false, args)),
         b(stored(args.B, is_transposed(args.transB), args.k, args.n, true, args)),
-        access(access_of(a.bits | b.bits)) {
-    if (a.copy.transposed || b.copy.transposed) access = 0;
+        words((a.bits | b.bits) % 4 == 0) {
     choose(args, device);
   }
 
@@ -123,13 +162,9 @@ struct Call {
                        const GemmArgs& args) {
     return source_of(x, turned == is_b, turned ? cols : rows, turned ? rows : cols, args);
   }
-  static int access_of(std::uintptr_t bits) {
-    return bits % 16 == 0 ? 16 : bits % 8 == 0 ? 8 : bits % 4 == 0 ? 4 : 0;
-  }
 
   void choose(const GemmArgs& args, const DeviceInfo& device) {
     const int units = std::max(device.compute_units, 1);
-    const bool loose = a.loose || b.loose;
     Repacked copied[2];
     std::size_t count = 0;
     for (const Source* x : {&a, &b})
@@ -137,8 +172,7 @@ struct Call {
     const double copies =
         repack_microseconds(std::span(copied, count), true) * Cost::kPerMicrosecond;
     const auto allows = [&](MmaWay way) { return args.config < 0 || args.config == int(way); };
-    const auto consider = [&](Plan found, double before) {
-      found.clocks += before;
+    const auto consider = [&](const Plan& found) {
       if (plan.splits == 0 || found.clocks < plan.clocks) plan = found;
     };
     const double matrices = double(args.m) * double(args.n) * double(args.batch);
@@ -150,23 +184,28 @@ struct Call {
                          tiles * splits > 2.0 * units * SmallMmaTile::kBlocks ||
                          4.0 * matrices * splits > kMostPartsBytes))
         break;
+      const auto after_copies = [&](Plan found) {
+        if (count > 0)
+          found.clocks =
+              std::max(found.clocks + copies, kTwoLaunches * Cost::kPerMicrosecond - Cost::kStart);
+        return found;
+      };
       if (allows(MmaWay::Large))
-        consider(plan_for<LargeMmaTile>(args, MmaWay::Large, units, splits, Cost::kLarge,
-                                        Cost::kLarge, 0),
-                 copies);
+        consider(after_copies(plan_for<LargeMmaTile>(args, MmaWay::Large, units, splits,
+                                                     Cost::kLarge, Cost::kLarge)));
       if (allows(MmaWay::Small))
-        consider(plan_for<SmallMmaTile>(args, MmaWay::Small, units, splits, Cost::kSmall,
-                                        Cost::kAlone, 0),
-                 copies);
-      if (allows(MmaWay::Narrow) && loose && (access == 8 || access == 4))
-        consider(
-            plan_for<SmallMmaTile>(args, MmaWay::Narrow, units, splits, Cost::kSmall, Cost::kAlone,
-                                   access == 8 ? Cost::kCopies8 : Cost::kCopies4),
-            0);
-      if (allows(MmaWay::Gathered) && (loose || args.config >= 0))
-        consider(plan_for<GatheredMmaTile>(args, MmaWay::Gathered, units, splits, Cost::kSmall,
-                                           Cost::kAlone, Cost::kGathered, Cost::kGatheredTile),
-                 0);
+        consider(after_copies(plan_for<SmallMmaTile>(args, MmaWay::Small, units, splits,
+                                                     Cost::kSmall, Cost::kAlone)));
+      const double rate = words ? Cost::kWords[!a.along_k + !b.along_k] : 1;
+      if (allows(MmaWay::LooseSmall))
+        consider(loose_plan_for<LooseMmaSmall>(args, MmaWay::LooseSmall, units, splits,
+                                               Cost::kLooseSmall, rate));
+      if (allows(MmaWay::LooseMedium))
+        consider(loose_plan_for<LooseMmaMedium>(args, MmaWay::LooseMedium, units, splits,
+                                                Cost::kLooseMedium, rate));
+      if (allows(MmaWay::LooseLarge))
+        consider(loose_plan_for<LooseMmaLarge>(args, MmaWay::LooseLarge, units, splits,
+                                               Cost::kLooseLarge, rate));
     }
     const double elements =
         double(args.batch) * (double(args.m + args.n) * double(args.k)) + matrices;
@@ -239,7 +278,7 @@ void run_typed(const GemmArgs& args, const CudaQueue& queue) {
   p.depth = plan.depth;
   p.splits = plan.splits;
   p.way = plan.way;
-  p.access = call.access;
+  p.words = call.words;
   p.wide = std::is_same_v<Out, WideOut<In>>;
   p.paired = access_bits(args.C, args.batch, sizeof(Out)) % (2 * sizeof(Out)) == 0;
   p.parts = reinterpret_cast<Acc*>(free);

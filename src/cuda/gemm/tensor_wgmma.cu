@@ -128,14 +128,15 @@ bool is_slower(const GemmArgs& args, const Call& call, const DeviceInfo& device)
   if (args.in == DType::f32 || args.keeper || needs_finish(args)) return false;
   if (!a.copied && !b.copied && call.shape.boxes) return false;
   constexpr double kClearly = 1.05;
-  constexpr double kAfterCopies = 1.8;  // microseconds that the engine begins later, and a launch
+  constexpr double kLess = 1.5;  // microseconds: plan.hpp's, of small products in a graph
   Repacked copies[2];
   std::size_t count = 0;
   for (const Source* x : {&a, &b})
     if (x->copied) copies[count++] = x->copy;
-  return call.plan.microseconds + (count > 0 ? kAfterCopies : 0) +
-             repack_microseconds(std::span(copies, count), false) >
-         kClearly * tensor_mma_microseconds(args, device);
+  double own = call.plan.microseconds - kLess;
+  if (count > 0)
+    own = std::max(own + repack_microseconds(std::span(copies, count), false), kTwoLaunches);
+  return own > kClearly * tensor_mma_microseconds(args, device);
 }
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {

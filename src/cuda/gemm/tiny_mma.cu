@@ -8,19 +8,6 @@ namespace {
 
 constexpr int kRows = 16;
 
-template <class Out, class Acc>
-__device__ Vector<Out, 2> narrow_pair(Acc x, Acc y) {
-  if constexpr (std::is_same_v<Out, __half>) {
-    const __half2 v = __floats2half2_rn(x, y);
-    return {v.x, v.y};
-  } else if constexpr (std::is_same_v<Out, __nv_bfloat16>) {
-    const __nv_bfloat162 v = __floats2bfloat162_rn(x, y);
-    return {v.x, v.y};
-  } else {
-    return {Out(x), Out(y)};
-  }
-}
-
 /// kThreads: 128, or more for matrices of which a block has one.
 template <class T, class Out, class Acc, int kCols, int kThreads_>
 struct MultiplyMma {

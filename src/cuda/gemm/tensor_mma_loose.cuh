@@ -1,0 +1,449 @@
+// tensor_mma for operands whose lines start anywhere, without a copy of them: one launch, and no
+// element goes through a register on its way to shared memory.
+//
+// Asynchronous copies of 16 bytes and ldmatrix want multiples of that. So a line of an operand
+// comes as the aligned chunks of 16 bytes that it lies in, one more than it is long, and begins as
+// far from a multiple of 16 bytes in shared memory as it does in memory. Fragments are read from
+// there by words: of a line along k that begins between words, two words and a shift for each; of
+// others, elements of neighbouring lines, or words of them, transposed in registers.
+//
+// Limit: those reads, 32 of a warp for the eight products of 32 bytes of k by its 32×32 of C, 16
+// where lines begin at words; a multiprocessor serves one a clock. So a tile gets two fifths of the
+// rate of mma.sync. But what this is for takes little longer than latencies do: a block asks for up
+// to 512 bytes of k at once, and for nothing that depends on what it has not got yet.
+#pragma once
+
+#include "cuda/early.cuh"
+#include "cuda/gemm/instructions.cuh"
+#include "cuda/gemm/tensor_mma_problem.cuh"
+
+namespace mblas::cuda::gemm {
+
+/// kRows×kCols of C a block, of which a warp has 32×32. kTurns: warps that have the same, and take
+/// 32 bytes of k in turn.
+template <int kRows_, int kCols_, int kTurns_>
+struct LooseMmaTile {
+  static constexpr int kRows = kRows_, kCols = kCols_, kTurns = kTurns_;
+  static constexpr int kWarpRows = 32, kWarpCols = 32;
+  static constexpr int kDepth = 128;  // bytes of k a stage
+  static constexpr int kStages = 4;
+  static constexpr int kAcross = kCols / kWarpCols, kDown = kRows / kWarpRows;
+  static constexpr int kThreads = 32 * kAcross * kDown;  // of a turn
+  static constexpr int kAllThreads = kThreads * kTurns;
+  static constexpr int kBlocks = 3;  // on a multiprocessor
+  static_assert(kDepth / 32 % kTurns == 0);
+};
+using LooseMmaSmall = LooseMmaTile<32, 32, 4>;
+using LooseMmaMedium = LooseMmaTile<32, 64, 2>;
+using LooseMmaLarge = LooseMmaTile<64, 64, 1>;
+
+/// kOuter rows of A, or columns of B, by kDepth bytes of k in shared memory, of elements of kSize
+/// bytes. kAlongK: lines run along k. kWords: they begin at multiples of 4 bytes.
+template <class Tile, int kOuter, int kSize, bool kAlongK, bool kWords>
+struct LooseLines {
+  static constexpr int kElements = Tile::kDepth / kSize;  // along k
+  static constexpr int kLines = kAlongK ? kOuter : kElements;
+  static constexpr int kChunks = (kAlongK ? Tile::kDepth : kOuter * kSize) / 16;  // and one more
+  static constexpr int kPitch = (kChunks + 1) * 16;
+  static constexpr int kBytes = kLines * kPitch;
+  static constexpr int kAlike = 16 / kSize;  // lines so far apart begin alike
+
+  /// Copies of the stages one after another.
+  struct Loader {
+    static constexpr int kThreads = Tile::kAllThreads;
+    static constexpr int kStep = kThreads / kChunks;  // lines that are copied at once
+    static_assert(kThreads % kChunks == 0 && kLines % kStep == 0 && kStep % kAlike == 0);
+    static_assert(kLines <= kThreads, "a last chunk for each thread");
+
+    const std::byte *from, *last;  // the thread's first chunk, and the last one of a line
+    std::int64_t step;             // bytes from one of its chunks to the next
+    int before, before_last;       // bytes of their lines
+    int outer_left;                // elements of the tile that there are
+
+    /// `x` is where the tile begins; beyond `outer` are no elements.
+    __device__ Loader(const void* x, std::int64_t ld, std::int64_t outer)
+        : step(kStep * ld * kSize), outer_left(int(min(outer, std::int64_t(kOuter)))) {
+      const auto place = [&](int line, int chunk, const std::byte*& at, int& bytes) {
+        at = static_cast<const std::byte*>(x) + line * ld * kSize;
+        bytes = chunk * 16 - int(reinterpret_cast<std::uintptr_t>(at) % 16);
+        at += bytes;
+      };
+      place(line(), chunk(), from, before);
+      place(int(threadIdx.x), kChunks, last, before_last);
+    }
+
+    __device__ static int line() { return int(threadIdx.x) / kChunks; }
+    __device__ static int chunk() { return int(threadIdx.x) % kChunks; }
+
+    /// To `lines`, a stage whole, or `depth` elements of k and zeros up to a multiple of 32 bytes
+    /// of them.
+    template <bool kWhole>
+    __device__ void load(unsigned lines, int depth) {
+      if constexpr (kWhole) depth = kElements;
+      const int filled = kWhole ? Tile::kDepth : ceil_div(depth * kSize, 32) * 32;
+      const int wanted = kAlongK ? outer_left : filled / kSize;  // lines
+      const int there = kAlongK ? outer_left : depth;
+      const int bytes = (kAlongK ? depth : outer_left) * kSize;  // of a line
+      const int end = kAlongK ? filled : bytes;
+      const auto copy = [&](const std::byte* at, int line, int chunk, int first) {
+        if (line < wanted && first < end)
+          copy_async<16>(lines + unsigned(line * kPitch + chunk * 16), at,
+                         line < there ? max(0, min(16, bytes - first)) : 0);
+      };
+#pragma unroll
+      for (int i = 0; i < kLines / kStep; ++i)
+        copy(from + i * step, line() + i * kStep, chunk(), before);
+      if (int(threadIdx.x) < kLines) copy(last, int(threadIdx.x), kChunks, before_last);
+      const std::int64_t next = kAlongK ? Tile::kDepth : kLines / kStep * step;
+      from += next;
+      last += next;
+    }
+  };
+
+  /// A warp's fragments of 32 of the outer by 32 bytes of k: for each eight of the outer, q, two
+  /// words of a lane, h.
+  struct Reader {
+    static constexpr int kOfWord = 4 / kSize;  // elements
+    /// Of the outer, neighbours that a lane has in fragments one after another, as they come in
+    /// words.
+    static constexpr int kTogether = !kAlongK && kWords ? kOfWord : 1;
+
+    int base[kAlongK ? 2 : kOfWord];  // where a lane's first words begin, in lines that differ
+
+    /// Which of the 32 lane group `g`, of four lanes, has in fragment `q`.
+    __device__ static int outer_of(int q, int g) {
+      return q / kTogether * 8 * kTogether + g * kTogether + q % kTogether;
+    }
+
+    /// Those from `outer0` on of a tile that begins at `x`.
+    __device__ Reader(const void* x, std::int64_t ld, int outer0) {
+      const int g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4;
+      const auto start_of = [&](int line) {
+        const auto at = reinterpret_cast<std::uintptr_t>(x) + std::uintptr_t(line * ld * kSize);
+        return line * kPitch + int(at % 16);
+      };
+#pragma unroll
+      for (int i = 0; i < int(std::size(base)); ++i)
+        base[i] = kAlongK ? start_of(outer0 + g + 8 * i) + 4 * t
+                          : start_of(t * kOfWord + i) + (outer0 + g * kTogether) * kSize;
+    }
+
+    /// What is read of shared memory for the fragments of 32 bytes of k: to become them later, when
+    /// it is there. (Of bytes one by one that would be too many registers.)
+    static constexpr int kPieces = kAlongK ? (kWords ? 1 : 2) : kOfWord / kTogether;  // of a word
+    static constexpr bool kAtOnce = kPieces > 2;
+    struct Raw {
+      unsigned words[4][2][kAtOnce ? 1 : kPieces];
+    };
+
+    /// Of the `l`-th 32 bytes of k.
+    __device__ void read(Raw& raw, const std::byte* lines, int l) const {
+#pragma unroll
+      for (int h = 0; h < 2; ++h)
+#pragma unroll
+        for (int q = 0; q < 4; ++q) {
+          if constexpr (kAlongK) {
+            const auto* const words = reinterpret_cast<const unsigned*>(
+                lines + (base[q % 2] & ~3) + q / 2 * 16 * kPitch + l * 32 + h * 16);
+#pragma unroll
+            for (int i = 0; i < kPieces; ++i) raw.words[q][h][i] = words[i];
+          } else {
+            // Of fragments together, each has the words of some of the lines.
+            const std::byte* const at =
+                lines + (l * 2 + h) * kAlike * kPitch + q / kTogether * kTogether * 8 * kSize;
+            unsigned pieces[kPieces];
+#pragma unroll
+            for (int i = 0; i < kPieces; ++i)
+              pieces[i] = word(at + base[q % kTogether * kPieces + i]);
+            if constexpr (kAtOnce)
+              raw.words[q][h][0] = __byte_perm(__byte_perm(pieces[0], pieces[1], 0x40),
+                                               __byte_perm(pieces[2], pieces[3], 0x40), 0x5410);
+            else
+#pragma unroll
+              for (int i = 0; i < kPieces; ++i) raw.words[q][h][i] = pieces[i];
+          }
+        }
+    }
+
+    __device__ void fragments(unsigned (&x)[4][2], const Raw& raw) const {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const auto& w = raw.words;
+        if constexpr (kAtOnce || (kAlongK && kWords)) {
+#pragma unroll
+          for (int q = 0; q < 4; ++q) x[q][h] = w[q][h][0];
+        } else if constexpr (kAlongK) {
+#pragma unroll
+          for (int q = 0; q < 4; ++q)
+            x[q][h] = __funnelshift_r(w[q][h][0], w[q][h][1], unsigned(base[q % 2]) * 8);
+        } else if constexpr (kTogether == 1) {
+#pragma unroll
+          for (int q = 0; q < 4; ++q) x[q][h] = __byte_perm(w[q][h][0], w[q][h][1], 0x5410);
+        } else if constexpr (kTogether == 2) {
+#pragma unroll
+          for (int q = 0; q < 4; q += 2) {
+            x[q][h] = __byte_perm(w[q][h][0], w[q + 1][h][0], 0x5410);
+            x[q + 1][h] = __byte_perm(w[q][h][0], w[q + 1][h][0], 0x7632);
+          }
+        } else {
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {  // of each word's bytes
+            const unsigned order = half == 0 ? 0x5140 : 0x7362;
+            const unsigned a = __byte_perm(w[0][h][0], w[1][h][0], order);
+            const unsigned b = __byte_perm(w[2][h][0], w[3][h][0], order);
+            x[2 * half][h] = __byte_perm(a, b, 0x5410);
+            x[2 * half + 1][h] = __byte_perm(a, b, 0x7632);
+          }
+        }
+      }
+    }
+
+   private:
+    /// Neighbours of the outer, kTogether of them.
+    __device__ static unsigned word(const std::byte* x) {
+      if constexpr (kTogether > 1)
+        return *reinterpret_cast<const unsigned*>(x);
+      else if constexpr (kSize == 2)
+        return *reinterpret_cast<const std::uint16_t*>(x);
+      else
+        return *reinterpret_cast<const std::uint8_t*>(x);
+    }
+  };
+};
+
+/// The sums of a block on their way to rows of C, by way of shared memory: those of each turn.
+/// Lanes have 2 kTogether neighbours at a time.
+template <class Tile, class Acc, int kTogether>
+struct LooseSums {
+  static constexpr int kNeighbours = 2 * kTogether;
+  // Lanes that write at once meet different banks.
+  static constexpr int kPitch = Tile::kCols + (kTogether == 1 ? 8 : 16);
+  static constexpr int kTurn = Tile::kRows * kPitch;
+  static constexpr int kBytes = Tile::kTurns * kTurn * int(sizeof(Acc));
+  static constexpr int kLanes = Tile::kCols / 2, kStep = Tile::kAllThreads / kLanes;
+  static constexpr int kEach = Tile::kRows / kStep, kGroup = std::min(kEach, 8);
+  static_assert(kStep % 2 == 0 && kEach % kGroup == 0 && 32 % kLanes == 0);
+
+  __device__ static void put(Acc* sums, int turn, int row, int col, const Acc (&x)[kNeighbours]) {
+    using Part = Vector<Acc, std::min(kNeighbours, 4)>;
+    auto* const to = reinterpret_cast<Part*>(sums + turn * kTurn + row * kPitch + col);
+#pragma unroll
+    for (int e = 0; e < kNeighbours; e += int(std::size(to->e))) {
+      Part part;
+#pragma unroll
+      for (int i = 0; i < int(std::size(part.e)); ++i) part.e[i] = x[e + i];
+      to[e / int(std::size(part.e))] = part;
+    }
+  }
+
+  /// Rows of C or of a part of it, `ld` apart: alpha times the sums, and, if it `reads`, beta times
+  /// what is there. Elements go in pairs, several rows of a thread at once, of which none waits for
+  /// another, and without branches.
+  template <class Out>
+  __device__ static void write(const Acc* sums, Out* c, std::int64_t ld, int rows, int cols,
+                               Acc alpha, Acc beta, bool reads) {
+    using Pair = Vector<Out, 2>;
+    const int lane = int(threadIdx.x) % kLanes, first = int(threadIdx.x) / kLanes;
+    // If rows begin in the middle of a pair, all of a thread's alike: the first lane has one
+    // element, and the last one its last element besides.
+    const bool odd = reinterpret_cast<std::uintptr_t>(c + first * ld) / sizeof(Out) % 2 != 0;
+    const int col = lane * 2 - odd;
+    const bool paired = col >= 0 && col + 1 < cols;
+    const bool besides = odd && lane == kLanes - 1 && cols == Tile::kCols;
+    // The element that is no half of a pair, if there is one.
+    const int at = besides ? 2 : col < 0 ? 1 : 0;
+    const bool single = besides || (!paired && col + at < cols);
+    sums += first * kPitch + lane * 2;
+#pragma unroll 1
+    for (int group = 0; group < rows; group += kGroup * kStep) {
+      Acc x[kGroup][3];
+#pragma unroll
+      for (int i = 0; i < kGroup; ++i) {
+        const Acc* const row = sums + (group + i * kStep) * kPitch;
+        auto pair = *reinterpret_cast<const Vector<Acc, 2>*>(row);
+#pragma unroll
+        for (int t = 1; t < Tile::kTurns; ++t) {
+          const auto next = *reinterpret_cast<const Vector<Acc, 2>*>(row + t * kTurn);
+          pair.e[0] += next.e[0], pair.e[1] += next.e[1];
+        }
+        const Acc before = __shfl_up_sync(~0u, pair.e[1], 1);
+        x[i][0] = alpha * (odd ? before : pair.e[0]);
+        x[i][1] = alpha * (odd ? pair.e[0] : pair.e[1]);
+        x[i][2] = besides ? alpha * pair.e[1] : at == 1 ? x[i][1] : x[i][0];
+      }
+      const auto place = [&](int i) { return c + (first + group + i * kStep) * ld + col; };
+      const auto has = [&](int i) { return first + group + i * kStep < rows; };
+      if (reads) {
+        Out there[kGroup][3] = {};
+#pragma unroll
+        for (int i = 0; i < kGroup; ++i) {
+          if (has(i) && paired) {
+            const Pair both = *reinterpret_cast<const Pair*>(place(i));
+            there[i][0] = both.e[0], there[i][1] = both.e[1];
+          }
+          if (has(i) && single) there[i][2] = place(i)[at];
+        }
+#pragma unroll
+        for (int i = 0; i < kGroup; ++i)
+#pragma unroll
+          for (int e = 0; e < 3; ++e) x[i][e] = multiply_add(beta, widen(there[i][e]), x[i][e]);
+      }
+#pragma unroll
+      for (int i = 0; i < kGroup; ++i) {
+        if (has(i) && paired)
+          *reinterpret_cast<Pair*>(place(i)) = narrow_pair<Out>(x[i][0], x[i][1]);
+        if (has(i) && single) place(i)[at] = narrow<Out>(x[i][2]);
+      }
+    }
+  }
+};
+
+/// The kernel's shared memory: stages, and then the sums.
+template <class Tile, class In, bool kAAlongK, bool kBAlongK, bool kWords>
+struct LooseMma {
+  static constexpr int kSize = int(sizeof(In));
+  using LinesA = LooseLines<Tile, Tile::kRows, kSize, kAAlongK, kWords>;
+  using LinesB = LooseLines<Tile, Tile::kCols, kSize, kBAlongK, kWords>;
+  using Sums = LooseSums<Tile, Accumulator<In>, LinesB::Reader::kTogether>;
+  static constexpr int kElements = LinesA::kElements;
+  static constexpr int kStage = LinesA::kBytes + LinesB::kBytes;
+
+  /// Bytes, where a part of k has `depth` elements.
+  static std::size_t shared(std::int64_t depth) {
+    const std::int64_t steps =
+        std::min(ceil_div(depth, std::int64_t(kElements)), std::int64_t(Tile::kStages));
+    return std::max(std::size_t(steps) * kStage, std::size_t(Sums::kBytes));
+  }
+};
+
+template <class Tile, class In, bool kAAlongK, bool kBAlongK, bool kWords>
+__global__ void __launch_bounds__(Tile::kAllThreads, Tile::kBlocks)
+    tensor_mma_loose_kernel(const __grid_constant__ MmaProblem<Accumulator<In>> p) {
+#if __CUDA_ARCH__ >= 800
+  using Acc = Accumulator<In>;
+  using Mma = LooseMma<Tile, In, kAAlongK, kBAlongK, kWords>;
+  using LinesA = typename Mma::LinesA;
+  using LinesB = typename Mma::LinesB;
+  constexpr int kStages = Tile::kStages, kBlocksOfK = Tile::kDepth / 32;
+  extern __shared__ uint4 stages[];
+  auto* const shared = reinterpret_cast<std::byte*>(stages);
+
+  const MmaWork<Tile> work(p, Mma::kElements);
+  if (work.batch >= p.tiles.batch) return;
+  const auto [batch, i0, j0, l0, split, steps, tail, row0, col0] = work;
+  // Where things are is found before the kernel before has ended, but for pointers in memory.
+  const bool arrays = p.A.pointers || p.B.pointers;
+  if (arrays) begin_early();
+  const In* const a =
+      static_cast<const In*>(p.A.at(batch)) + (kAAlongK ? i0 * p.lda + l0 : l0 * p.lda + i0);
+  const In* const b =
+      static_cast<const In*>(p.B.at(batch)) + (kBAlongK ? j0 * p.ldb + l0 : l0 * p.ldb + j0);
+  typename LinesA::Loader load_a(a, p.lda, p.m - i0);
+  typename LinesB::Loader load_b(b, p.ldb, p.n - j0);
+  const typename LinesA::Reader read_a(a, p.lda, row0);
+  const typename LinesB::Reader read_b(b, p.ldb, col0);
+  const auto load = [&](int step) {
+    const unsigned at = shared_address(shared) + unsigned(step % kStages * Mma::kStage);
+    if (step + 1 < steps) {
+      load_a.template load<true>(at, 0);
+      load_b.template load<true>(at + LinesA::kBytes, 0);
+    } else if (step + 1 == steps) {
+      load_a.template load<false>(at, tail);
+      load_b.template load<false>(at + LinesA::kBytes, tail);
+    }
+    commit_copies();
+  };
+  if (!arrays) begin_early();
+#pragma unroll 1
+  for (int step = 0; step < min(steps, kStages); ++step) load(step);
+
+  // A warp's part of a stage, 32 bytes of k after another, each read while those before are
+  // multiplied.
+  constexpr int kEach = kBlocksOfK / Tile::kTurns;
+  const int turn = int(threadIdx.x) / Tile::kThreads;
+  typename LinesA::Reader::Raw raw_a;
+  typename LinesB::Reader::Raw raw_b;
+  const auto fetch = [&](int step, int i) {
+    const std::byte* const lines = shared + step % kStages * Mma::kStage;
+    read_a.read(raw_a, lines, turn + i * Tile::kTurns);
+    read_b.read(raw_b, lines + LinesA::kBytes, turn + i * Tile::kTurns);
+  };
+  Acc sum[2][4][4] = {};
+  if (steps < kStages)
+    wait_copies<0>();
+  else
+    wait_copies<kStages - 1>();
+  __syncthreads();
+  fetch(0, 0);
+#pragma unroll 1
+  for (int step = 0; step < steps; ++step) {
+    const int blocks = step + 1 < steps ? kBlocksOfK : ceil_div(tail * Mma::kSize, 32);
+#pragma unroll
+    for (int i = 0; i < kEach; ++i) {
+      unsigned x[4][2], y[4][2];
+      read_a.fragments(x, raw_a);
+      read_b.fragments(y, raw_b);
+      if (i + 1 < kEach) {
+        if (turn + (i + 1) * Tile::kTurns < blocks) fetch(step, i + 1);
+      } else if (step + 1 < steps) {
+        wait_copies<kStages - 2>();
+        __syncthreads();
+        fetch(step + 1, 0);
+        load(step + kStages);
+      }
+      if (turn + i * Tile::kTurns >= blocks) continue;
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const unsigned rows[4] = {x[2 * r][0], x[2 * r + 1][0], x[2 * r][1], x[2 * r + 1][1]};
+#pragma unroll
+        for (int q = 0; q < 4; ++q) multiply_tile<In>(sum[r][q], rows, y[q][0], y[q][1]);
+      }
+    }
+  }
+
+  __syncthreads();
+  using Sums = typename Mma::Sums;
+  constexpr int kTogether = LinesB::Reader::kTogether;
+  Acc* const sums = reinterpret_cast<Acc*>(stages);
+  const int g = int(threadIdx.x) % 32 / 4, t = int(threadIdx.x) % 4;
+#pragma unroll
+  for (int r = 0; r < 4; ++r)
+#pragma unroll
+    for (int q = 0; q < 4; q += kTogether) {
+      Acc neighbours[2 * kTogether];
+#pragma unroll
+      for (int e = 0; e < 2 * kTogether; ++e)
+        neighbours[e] = sum[r / 2][q + e % kTogether][r % 2 * 2 + e / kTogether];
+      Sums::put(sums, turn, row0 + LinesA::Reader::outer_of(r, g),
+                col0 + LinesB::Reader::outer_of(q, 2 * t), neighbours);
+    }
+  __syncthreads();
+  const int rows = int(min(p.m - i0, std::int64_t(Tile::kRows)));
+  const int cols = int(min(p.n - j0, std::int64_t(Tile::kCols)));
+  const std::int64_t at = i0 * p.ldc + j0;
+  if (p.splits > 1)
+    Sums::write(sums, p.parts + (split * p.tiles.batch + batch) * p.m * p.n + i0 * p.n + j0, p.n,
+                rows, cols, Acc{1}, Acc{0}, false);
+  else if (p.wide)
+    Sums::write(sums, static_cast<WideOut<In>*>(p.C.at(batch)) + at, p.ldc, rows, cols, p.alpha,
+                p.beta, p.read_c);
+  else if constexpr (sizeof(In) == 2)
+    Sums::write(sums, static_cast<In*>(p.C.at(batch)) + at, p.ldc, rows, cols, p.alpha, p.beta,
+                p.read_c);
+#endif
+}
+
+template <class In, class Tile>
+void run_mma_loose(MmaProblem<Accumulator<In>> p, const CudaQueue& queue) {
+  const dim3 grid = mma_grid<Tile>(p);
+  with_majors(p, [&]<bool kAAlongK, bool kBAlongK>() {
+    const auto run = [&]<bool kWords>() {
+      launch_evenly(queue, tensor_mma_loose_kernel<Tile, In, kAAlongK, kBAlongK, kWords>, grid,
+                    Tile::kAllThreads,
+                    LooseMma<Tile, In, kAAlongK, kBAlongK, kWords>::shared(p.depth), p);
+    };
+    p.words ? run.template operator()<true>() : run.template operator()<false>();
+  });
+}
+
+}  // namespace mblas::cuda::gemm

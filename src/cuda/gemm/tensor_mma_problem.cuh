@@ -1,0 +1,92 @@
+// A product as the kernels of tensor_mma are given it, and a block's part of it.
+#pragma once
+
+#include "cuda/gemm/gemm.cuh"
+
+namespace mblas::cuda::gemm {
+
+/// Bytes between two rows of a thread, and between two panels.
+struct MmaSteps {
+  std::int64_t row, panel;
+};
+
+/// The tile. The last three are those of tensor_mma_loose.cuh.
+enum class MmaWay { Large, Small, LooseSmall, LooseMedium, LooseLarge };
+
+/// A product whose k is cut into `splits` parts of `depth`. Where there is more than one, the
+/// parts' products go to `parts`, one m×n matrix after another, by split and then by matrix of the
+/// batch.
+template <class Acc>
+struct MmaProblem : GemmProblem<Acc> {
+  std::int64_t lda, ldb;
+  MmaSteps step_a, step_b;
+  std::int64_t depth;
+  int splits;
+  MmaWay way;
+  bool wide;    // C is WideOut
+  bool paired;  // neighbours of C may be accessed together
+  bool words;   // lines of A and B begin at multiples of 4 bytes
+  bool a_along_k, b_along_k;
+  Acc* parts;
+};
+
+/// Planes of a grid are matrices of the batch times parts of k: so many in each of two dimensions.
+constexpr std::int64_t kMmaPlanes = 65535;
+
+/// C has this type, or that of A and B.
+template <class In>
+using WideOut = std::conditional_t<std::is_same_v<In, std::int8_t>, std::int32_t, float>;
+
+/// What a block computes: a tile of a matrix, of a part of k.
+template <class Tile>
+struct MmaWork {
+  std::int64_t batch, i0, j0, l0;
+  int split, steps, tail;  // along k, and elements of the last step
+  int row0, col0;          // of the warp in the tile
+
+  template <class Acc>
+  __device__ MmaWork(const MmaProblem<Acc>& p, int step) {
+    constexpr unsigned kGroup = 8;
+    const int warp = int(threadIdx.x) % Tile::kThreads / 32;
+    row0 = warp / Tile::kAcross * Tile::kWarpRows;
+    col0 = warp % Tile::kAcross * Tile::kWarpCols;
+    // Down the columns of a group of rows of tiles: what is in work shares panels.
+    const unsigned tile_rows = unsigned(p.tiles.rows), per_group = kGroup * unsigned(p.tiles.cols);
+    const unsigned first = blockIdx.x / per_group * kGroup;
+    const unsigned height = min(kGroup, tile_rows - first);
+    const unsigned tile_row = first + blockIdx.x % per_group % height;
+    const unsigned tile_col = blockIdx.x % per_group / height;
+    i0 = std::int64_t(tile_row) * Tile::kRows;
+    j0 = std::int64_t(tile_col) * Tile::kCols;
+
+    const unsigned plane = blockIdx.z * gridDim.y + blockIdx.y;
+    batch = plane / unsigned(p.splits);
+    split = int(plane % unsigned(p.splits));
+    l0 = split * p.depth;
+    const std::int64_t depth = min(p.depth, p.k - l0);
+    steps = int(ceil_div(depth, step));
+    tail = int(depth - (steps - 1) * std::int64_t(step));
+  }
+};
+
+/// f<kAAlongK, kBAlongK>() with what `p` says.
+template <class Acc, class F>
+void with_majors(const MmaProblem<Acc>& p, F&& f) {
+  if (p.a_along_k)
+    p.b_along_k ? f.template operator()<true, true>() : f.template operator()<true, false>();
+  else
+    p.b_along_k ? f.template operator()<false, true>() : f.template operator()<false, false>();
+}
+
+/// The grid of a product's tiles, which `p` gets to know.
+template <class Tile, class Acc>
+dim3 mma_grid(MmaProblem<Acc>& p) {
+  p.tiles.rows = ceil_div(p.m, Tile::kRows);
+  p.tiles.cols = ceil_div(p.n, Tile::kCols);
+  const std::int64_t planes = p.tiles.batch * p.splits;
+  const std::int64_t at_once = std::min(planes, kMmaPlanes);
+  return {unsigned(p.tiles.rows * p.tiles.cols), unsigned(at_once),
+          unsigned(ceil_div(planes, at_once))};
+}
+
+}  // namespace mblas::cuda::gemm
