@@ -99,6 +99,8 @@ TEST(MmaChoice, HoppersLeavesWhatItWouldCopyForLonger) {
     return hopper->declines(args, h200()) != nullptr;
   };
   if (!hopper || leaves(half_product(4096, 4096, 4096))) GTEST_SKIP() << "not in this build";
+  for (const std::int64_t n : {33, 101, 250, 255, 500}) EXPECT_TRUE(leaves(half_product(n, n, n)));
+  EXPECT_FALSE(leaves(half_product(1002, 1002, 1002)));
   EXPECT_TRUE(leaves(half_product(711, 711, 24)));
   EXPECT_TRUE(leaves(half_product(200, 1500, 56)));
   EXPECT_TRUE(leaves(product(DType::i8, DType::i32, 1500, 24, 24)));

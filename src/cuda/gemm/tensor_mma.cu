@@ -164,6 +164,7 @@ struct Call {
   }
 
   void choose(const GemmArgs& args, const DeviceInfo& device) {
+    constexpr double kTwoKernels = kTwoLaunches * Cost::kPerMicrosecond - Cost::kStart;
     const int units = std::max(device.compute_units, 1);
     Repacked copied[2];
     std::size_t count = 0;
@@ -172,7 +173,10 @@ struct Call {
     const double copies =
         repack_microseconds(std::span(copied, count), true) * Cost::kPerMicrosecond;
     const auto allows = [&](MmaWay way) { return args.config < 0 || args.config == int(way); };
-    const auto consider = [&](const Plan& found) {
+    // `before`: what comes first, as `copies`.
+    const auto consider = [&](Plan found, double before = 0) {
+      found.clocks += before;
+      if (before > 0 || found.splits > 1) found.clocks = std::max(found.clocks, kTwoKernels);
       if (plan.splits == 0 || found.clocks < plan.clocks) plan = found;
     };
     const double matrices = double(args.m) * double(args.n) * double(args.batch);
@@ -184,18 +188,14 @@ struct Call {
                          tiles * splits > 2.0 * units * SmallMmaTile::kBlocks ||
                          4.0 * matrices * splits > kMostPartsBytes))
         break;
-      const auto after_copies = [&](Plan found) {
-        if (count > 0)
-          found.clocks =
-              std::max(found.clocks + copies, kTwoLaunches * Cost::kPerMicrosecond - Cost::kStart);
-        return found;
-      };
       if (allows(MmaWay::Large))
-        consider(after_copies(plan_for<LargeMmaTile>(args, MmaWay::Large, units, splits,
-                                                     Cost::kLarge, Cost::kLarge)));
+        consider(
+            plan_for<LargeMmaTile>(args, MmaWay::Large, units, splits, Cost::kLarge, Cost::kLarge),
+            copies);
       if (allows(MmaWay::Small))
-        consider(after_copies(plan_for<SmallMmaTile>(args, MmaWay::Small, units, splits,
-                                                     Cost::kSmall, Cost::kAlone)));
+        consider(
+            plan_for<SmallMmaTile>(args, MmaWay::Small, units, splits, Cost::kSmall, Cost::kAlone),
+            copies);
       const double rate = words ? Cost::kWords[!a.along_k + !b.along_k] : 1;
       if (allows(MmaWay::LooseSmall))
         consider(loose_plan_for<LooseMmaSmall>(args, MmaWay::LooseSmall, units, splits,
