@@ -115,6 +115,29 @@ TEST(MmaChoice, HoppersLeavesWhatItWouldCopyForLonger) {
   EXPECT_FALSE(leaves(args)) << "it fuses epilogues";
 }
 
+TEST(MmaChoice, TinyIsForManyNarrowProducts) {
+  const Kernel<GemmArgs>& tiny = *row("tiny");
+  const auto takes = [&](std::int64_t n, std::int64_t batch, DType in = DType::bf16) {
+    GemmArgs args = product(in, in == DType::i8 ? DType::i32 : in, n, n, n);
+    args.batch = batch;
+    args.A.stride = args.B.stride = args.C.stride = n * n;
+    EXPECT_EQ((args.config = kForced, tiny.declines(args, h200())), nullptr);
+    args.config = kOwnChoice;
+    return tiny.declines(args, h200()) == nullptr;
+  };
+  for (const std::int64_t n : {20, 33, 49}) {
+    for (const std::int64_t batch : {1, 30, 300})
+      EXPECT_FALSE(takes(n, batch)) << n << " " << batch;
+    EXPECT_TRUE(takes(n, 1000)) << n;
+  }
+  EXPECT_TRUE(takes(33, 1000, DType::i8));
+  EXPECT_FALSE(takes(49, 1000, DType::i8)) << "wider tiles pay";
+  EXPECT_FALSE(takes(63, 4000)) << "wider tiles pay";
+  EXPECT_TRUE(takes(71, 300)) << "a tile does not hold it";
+  EXPECT_TRUE(takes(20, 300, DType::f32));
+  EXPECT_FALSE(takes(20, 30, DType::f32));
+}
+
 TEST(MmaChoice, FewVectorsAreReadAsTheyLie) {
   const Kernel<GemmArgs>& few = *row("few_vectors");
   const Kernel<GemmArgs>* const hopper = row("tensor_wgmma");

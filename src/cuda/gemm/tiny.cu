@@ -50,26 +50,34 @@ bool suits_engine(const GemmArgs& args, const DeviceInfo& device) {
          (size_of(args.in) == 2 || along_k);
 }
 
-/// The row that few products are left to: it gives each of them blocks of its own, which begin
-/// sooner than those here (an H100, graphs of 20 calls, one product of 16x16x16: bf16 2.6 us,
-/// 1.6 there; cf32 4.0, 2.0; f64 3.3, 2.2; of 48x48x48: cf64 17.7, 3.5).
-const char* declines_few(const GemmArgs& args, const DeviceInfo& device) {
-  constexpr std::int64_t kMost = 32;  // m and n up to which tensor_mma is slower
-  if (!may_leave_few(args, device)) return nullptr;
-  if (size_of(args.in) > 2) return "slower than simt or tensor_f64 for few products";
-  if (suits_engine(args, device)) return "slower than tensor_wgmma for few products";
-  return std::max(args.m, args.n) > kMost ? "slower than tensor_mma for few products" : nullptr;
+/// Whether products are left to the rows that give each of them blocks of its own, which begin
+/// sooner than those here. An H100, graphs of 20 calls, here and there: one product of 16x16x16,
+/// bf16 2.6 us and 1.6, cf32 4.0 and 2.0, f64 3.3 and 2.2; of 48x48x48, cf64 17.7 and 3.5; bf16
+/// with rows anywhere, 300 of 33x33x33 6.2 and 4.6, 1000 10.8 and 12.1; 1000 of 57x57x57 18.0
+/// and 14.0.
+const char* declines_slower(const GemmArgs& args, const DeviceInfo& device) {
+  const int size = size_of(args.in);
+  const std::int64_t most = std::max(args.m, args.n);
+  if (size > 2)
+    return may_leave_few(args, device) ? "slower than simt or tensor_f64 for few products"
+                                       : nullptr;
+  if (args.config == kForced || args.batch == 0) return nullptr;
+  const bool few = args.batch < 4 * device.compute_units;
+  if (suits_engine(args, device)) {
+    constexpr std::int64_t kEngine = 40;
+    return few || (size == 2 && most > kEngine) ? "slower than tensor_wgmma" : nullptr;
+  }
+  if (most > most_size(args, device) || args.k > kMostDepth) return nullptr;  // takes_larger()
+  const std::int64_t kLoose = size == 1 ? 40 : 52;
+  return few || most > kLoose ? "slower than tensor_mma" : nullptr;
 }
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
-  constexpr std::int64_t kEngine = 40;
   if (device.capability < 80) return "needs compute capability 8.0";
-  const std::int64_t size = std::max(args.m, args.n);
-  if ((size > most_size(args, device) || args.k > kMostDepth) && !takes_larger(args, device))
+  if ((std::max(args.m, args.n) > most_size(args, device) || args.k > kMostDepth) &&
+      !takes_larger(args, device))
     return "for tiny matrices";
-  if (size_of(args.in) == 2 && size > kEngine && suits_engine(args, device))
-    return "slower than tensor_wgmma";
-  if (const char* reason = declines_few(args, device)) return reason;
+  if (const char* reason = declines_slower(args, device)) return reason;
   if (tiny::most_shared(args) > device.shared_memory) return "needs more shared memory";
   return declines_emulation(args, device);
 }
