@@ -35,7 +35,7 @@ struct Cost {
   static constexpr double kParts = 16;                  // bytes of parts a clock
   static constexpr double kSecondKernel = 5000;
   static constexpr LooseCost kLooseSmall = {0.52, 0.46, 0.37}, kLooseMedium = {0.75, 0.49, 0.57},
-                             kLooseLarge = {1.07, 0.56, 0.87};
+                             kLooseLarge = {1.07, 0.56, 0.87}, kLooseOneStage = {1, 0.4, 0.8};
   // Of a loose tile's step, where lines begin at words, by how many operands do not run along k.
   static constexpr double kWords[] = {0.57, 0.67, 0.75};
   static constexpr double kStart = 1500;   // of a launch
@@ -204,8 +204,11 @@ struct Call {
         consider(loose_plan_for<LooseMmaMedium>(args, MmaWay::LooseMedium, units, splits,
                                                 Cost::kLooseMedium, rate));
       if (allows(MmaWay::LooseLarge))
-        consider(loose_plan_for<LooseMmaLarge>(args, MmaWay::LooseLarge, units, splits,
-                                               Cost::kLooseLarge, rate));
+        consider(in_one_stage<LooseMmaLarge>(args.k, size_of(args.in))
+                     ? loose_plan_for<OneStage<LooseMmaLarge>>(args, MmaWay::LooseLarge, units,
+                                                               splits, Cost::kLooseOneStage, rate)
+                     : loose_plan_for<LooseMmaLarge>(args, MmaWay::LooseLarge, units, splits,
+                                                     Cost::kLooseLarge, rate));
     }
     const double elements =
         double(args.batch) * (double(args.m + args.n) * double(args.k)) + matrices;

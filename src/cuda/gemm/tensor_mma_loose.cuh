@@ -37,6 +37,22 @@ using LooseMmaSmall = LooseMmaTile<32, 32, 4>;
 using LooseMmaMedium = LooseMmaTile<32, 64, 2>;
 using LooseMmaLarge = LooseMmaTile<64, 64, 1>;
 
+/// A tile for a k of one stage, of which more blocks fit a multiprocessor: large products wait for
+/// what blocks begin and end with.
+template <class Base>
+struct OneStage : Base {
+  static constexpr int kStages = 1;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+  static constexpr int kBlocks = 4;  // for 8.0 five take a few more registers than there are
+#else
+  static constexpr int kBlocks = 5;
+#endif
+};
+template <class Tile>
+bool in_one_stage(std::int64_t k, int size) {
+  return k > 0 && k * size <= Tile::kDepth;
+}
+
 /// kOuter rows of A, or columns of B, by kDepth bytes of k in shared memory, of elements of kSize
 /// bytes. kAlongK: lines run along k. kWords: they begin at multiples of 4 bytes.
 template <class Tile, int kOuter, int kSize, bool kAlongK, bool kWords>
@@ -330,7 +346,8 @@ __global__ void __launch_bounds__(Tile::kAllThreads, Tile::kBlocks)
 
   const MmaWork<Tile> work(p, Mma::kElements);
   if (work.batch >= p.tiles.batch) return;
-  const auto [batch, i0, j0, l0, split, steps, tail, row0, col0] = work;
+  const auto [batch, i0, j0, l0, split, all_steps, tail, row0, col0] = work;
+  const int steps = kStages == 1 ? 1 : all_steps;
   // Where things are is found before the kernel before has ended, but for pointers in memory.
   const bool arrays = p.A.pointers || p.B.pointers;
   if (arrays) begin_early();
@@ -435,6 +452,8 @@ __global__ void __launch_bounds__(Tile::kAllThreads, Tile::kBlocks)
 
 template <class In, class Tile>
 void run_mma_loose(MmaProblem<Accumulator<In>> p, const CudaQueue& queue) {
+  if constexpr (std::is_same_v<Tile, LooseMmaLarge>)
+    if (in_one_stage<Tile>(p.k, sizeof(In))) return run_mma_loose<In, OneStage<Tile>>(p, queue);
   const dim3 grid = mma_grid<Tile>(p);
   with_majors(p, [&]<bool kAAlongK, bool kBAlongK>() {
     const auto run = [&]<bool kWords>() {

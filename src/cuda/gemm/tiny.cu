@@ -54,7 +54,7 @@ bool suits_engine(const GemmArgs& args, const DeviceInfo& device) {
 /// sooner than those here. An H100, graphs of 20 calls, here and there: one product of 16x16x16,
 /// bf16 2.6 us and 1.6, cf32 4.0 and 2.0, f64 3.3 and 2.2; of 48x48x48, cf64 17.7 and 3.5; bf16
 /// with rows anywhere, 300 of 33x33x33 6.2 and 4.6, 1000 10.8 and 12.1; 1000 of 57x57x57 18.0
-/// and 14.0.
+/// and 14.0; in line, 100 of 16x16x16 2.8 and 2.1, 300 2.8 and 3.2; 1000 of 40x40x40 8.0 and 6.9.
 const char* declines_slower(const GemmArgs& args, const DeviceInfo& device) {
   const int size = size_of(args.in);
   const std::int64_t most = std::max(args.m, args.n);
@@ -62,14 +62,15 @@ const char* declines_slower(const GemmArgs& args, const DeviceInfo& device) {
     return may_leave_few(args, device) ? "slower than simt or tensor_f64 for few products"
                                        : nullptr;
   if (args.config == kForced || args.batch == 0) return nullptr;
-  const bool few = args.batch < 4 * device.compute_units;
+  const std::int64_t units = device.compute_units;
   if (suits_engine(args, device)) {
-    constexpr std::int64_t kEngine = 40;
-    return few || (size == 2 && most > kEngine) ? "slower than tensor_wgmma" : nullptr;
+    constexpr std::int64_t kEngine = 40, kTiniest = 16;
+    const std::int64_t few = most > kTiniest ? 8 * units : 3 * units / 2;
+    return args.batch < few || (size == 2 && most > kEngine) ? "slower than tensor_wgmma" : nullptr;
   }
   if (most > most_size(args, device) || args.k > kMostDepth) return nullptr;  // takes_larger()
   const std::int64_t kLoose = size == 1 ? 40 : 52;
-  return few || most > kLoose ? "slower than tensor_mma" : nullptr;
+  return args.batch < 3 * units || most > kLoose ? "slower than tensor_mma" : nullptr;
 }
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
