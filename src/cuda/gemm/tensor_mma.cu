@@ -70,7 +70,7 @@ Source source_of(const Input& x, bool along_k, std::int64_t rows, std::int64_t c
 
 struct Plan {
   MmaWay way = MmaWay::Large;
-  int splits = 0;  ///< 0: no plan
+  int splits = 0;  ///< 0: none yet
   std::int64_t depth = 1;
   double clocks = 0;
 };
@@ -90,15 +90,14 @@ Plan cut(const GemmArgs& args, MmaWay way, int splits) {
 /// one.
 struct Rounds {
   double full, rest;
-
-  template <class Tile>
-  static Rounds of(const GemmArgs& args, const Plan& plan, int units, const Tile&) {
-    const double blocks = double(ceil_div(args.m, Tile::kRows)) *
-                          double(ceil_div(args.n, Tile::kCols)) * double(args.batch) * plan.splits;
-    const double full = std::floor(blocks / (units * Tile::kBlocks));
-    return {full, std::ceil((blocks - full * units * Tile::kBlocks) / units)};
-  }
 };
+template <class Tile>
+Rounds rounds_of(const GemmArgs& args, const Plan& plan, int units) {
+  const double blocks = double(ceil_div(args.m, Tile::kRows)) *
+                        double(ceil_div(args.n, Tile::kCols)) * double(args.batch) * plan.splits;
+  const double full = std::floor(blocks / (units * Tile::kBlocks));
+  return {full, std::ceil((blocks - full * units * Tile::kBlocks) / units)};
+}
 
 double clocks_of_parts(const GemmArgs& args, const Plan& plan, int units) {
   if (plan.splits == 1) return 0;
@@ -113,7 +112,7 @@ Plan plan_for(const GemmArgs& args, MmaWay way, int units, int splits, double ef
   const double alone = double(Tile::kRows) * Tile::kCols * double(plan.depth) * size_of(args.in) /
                        (2 * Cost::kMultiplyAdds);
   const double busy = alone / efficiency;
-  const auto [full, rest] = Rounds::of(args, plan, units, Tile{});
+  const auto [full, rest] = rounds_of<Tile>(args, plan, units);
   const double ends = Cost::kTile + Cost::kOfSize * Tile::kRows * Tile::kCols / (64.0 * 128);
   plan.clocks = full * (Tile::kBlocks * busy + ends);
   if (rest > 0) plan.clocks += std::max(alone / alone_rate, rest * busy) + ends;
@@ -128,7 +127,7 @@ Plan loose_plan_for(const GemmArgs& args, MmaWay way, int units, int splits, con
   Plan plan = cut<Tile>(args, way, splits);
   const double bytes = double(std::min(plan.depth, args.k) * size_of(args.in));
   const double each = cost.block + std::ceil(bytes / 32) / 4 * cost.step * step_rate;
-  const auto [full, rest] = Rounds::of(args, plan, units, Tile{});
+  const auto [full, rest] = rounds_of<Tile>(args, plan, units);
   const double rounds =
       full * (Tile::kBlocks * each + cost.ends) + (rest > 0 ? rest * each + cost.ends : 0);
   plan.clocks = rounds * Cost::kPerMicrosecond + clocks_of_parts(args, plan, units);
@@ -228,8 +227,6 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (device.capability < 80) return "needs tensor cores of compute capability 8.0";
   if (device.shared_memory < LargeMmaTile::kShared) return "needs more shared memory";
   if (args.batch > kMmaPlanes * kMmaPlanes) return "for batches of less than 2^32";
-  if (args.config >= 0 && Call(args, device).plan.splits == 0)
-    return "the configuration's copies are not for these operands";
   return declines_emulation(args, device);
 }
 
