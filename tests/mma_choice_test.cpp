@@ -102,6 +102,7 @@ TEST(MmaChoice, HoppersLeavesWhatItWouldCopyForLonger) {
   for (const std::int64_t n : {33, 101, 250, 255, 500}) EXPECT_TRUE(leaves(half_product(n, n, n)));
   EXPECT_FALSE(leaves(half_product(1002, 1002, 1002)));
   EXPECT_TRUE(leaves(half_product(711, 711, 24)));
+  EXPECT_TRUE(leaves(half_product(3000, 3001, 24))) << "C's rows start anywhere";
   EXPECT_TRUE(leaves(half_product(200, 1500, 56)));
   EXPECT_TRUE(leaves(product(DType::i8, DType::i32, 1500, 24, 24)));
   EXPECT_FALSE(leaves(half_product(200, 1504, 56))) << "nothing is copied";
