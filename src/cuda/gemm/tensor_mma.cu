@@ -9,11 +9,13 @@
 // that a second kernel adds up in their order: the same bits every time.
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "cuda/gemm/repack.cuh"
 #include "cuda/gemm/tensor_mma.cuh"
 #include "cuda/gemm/tensor_mma.hpp"
 #include "cuda/kernels.hpp"
+#include "cuda/memo.hpp"
 
 namespace mblas::cuda::gemm {
 namespace tensor_mma_file {
@@ -145,7 +147,11 @@ struct Call {
       : a(stored(args.A, is_transposed(args.transA), args.m, args.k, false, args)),
         b(stored(args.B, is_transposed(args.transB), args.k, args.n, true, args)),
         words((a.bits | b.bits) % 4 == 0) {
-    choose(args, device);
+    const int units = std::max(device.compute_units, 1);
+    std::tuple key(size_of(args.in), args.config, args.m, args.n, args.k, args.batch, a.along_k,
+                   b.along_k, a.loose, b.loose, a.copy.count, b.copy.count, words, units);
+    thread_local Memo<decltype(key), Plan> memo;
+    plan = memo(key, [&] { return choose(args, units); });
   }
 
   bool copies() const {
@@ -162,9 +168,9 @@ struct Call {
     return source_of(x, turned == is_b, turned ? cols : rows, turned ? rows : cols, args);
   }
 
-  void choose(const GemmArgs& args, const DeviceInfo& device) {
+  Plan choose(const GemmArgs& args, int units) const {
     constexpr double kTwoKernels = kTwoLaunches * Cost::kPerMicrosecond - Cost::kStart;
-    const int units = std::max(device.compute_units, 1);
+    Plan best;
     Repacked copied[2];
     std::size_t count = 0;
     for (const Source* x : {&a, &b})
@@ -176,7 +182,7 @@ struct Call {
     const auto consider = [&](Plan found, double before = 0) {
       found.clocks += before;
       if (before > 0 || found.splits > 1) found.clocks = std::max(found.clocks, kTwoKernels);
-      if (plan.splits == 0 || found.clocks < plan.clocks) plan = found;
+      if (best.splits == 0 || found.clocks < best.clocks) best = found;
     };
     const double matrices = double(args.m) * double(args.n) * double(args.batch);
     const double tiles = double(ceil_div(args.m, SmallMmaTile::kRows)) *
@@ -211,7 +217,8 @@ struct Call {
     }
     const double elements =
         double(args.batch) * (double(args.m + args.n) * double(args.k)) + matrices;
-    plan.clocks = std::max(plan.clocks, elements * size_of(args.in) / Cost::kMemory);
+    best.clocks = std::max(best.clocks, elements * size_of(args.in) / Cost::kMemory);
+    return best;
   }
 };
 
