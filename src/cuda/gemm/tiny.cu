@@ -68,17 +68,17 @@ const char* declines_slower(const GemmArgs& args, const DeviceInfo& device) {
     const std::int64_t few = most > kTiniest ? 8 * units : 3 * units / 2;
     return args.batch < few || (size == 2 && most > kEngine) ? "slower than tensor_wgmma" : nullptr;
   }
-  if (most > most_size(args, device) || args.k > kMostDepth) return nullptr;  // takes_larger()
   const std::int64_t kLoose = size == 1 ? 40 : 52;
   return args.batch < 3 * units || most > kLoose ? "slower than tensor_mma" : nullptr;
 }
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (device.capability < 80) return "needs compute capability 8.0";
-  if ((std::max(args.m, args.n) > most_size(args, device) || args.k > kMostDepth) &&
-      !takes_larger(args, device))
-    return "for tiny matrices";
-  if (const char* reason = declines_slower(args, device)) return reason;
+  if (std::max(args.m, args.n) > most_size(args, device) || args.k > kMostDepth) {
+    if (!takes_larger(args, device)) return "for tiny matrices";
+  } else if (const char* reason = declines_slower(args, device)) {
+    return reason;
+  }
   if (tiny::most_shared(args) > device.shared_memory) return "needs more shared memory";
   return declines_emulation(args, device);
 }

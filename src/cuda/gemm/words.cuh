@@ -12,18 +12,6 @@ struct Words {
   uint4 low, high;
   unsigned shift;
 
-  /// Whether those at `x` are whole within a matrix from `begin` to `end`.
-  __device__ static bool are_inside(const std::byte* x, const std::byte* begin,
-                                    const std::byte* end) {
-    const std::byte* const word = x - shift_of(x);
-    return word >= begin && word + 32 <= end;
-  }
-  /// Those at `x`, which are inside.
-  __device__ static Words read(const std::byte* x) {
-    const unsigned shift = shift_of(x);
-    const auto* const words = reinterpret_cast<const uint4*>(x - shift);
-    return {__ldg(words), __ldg(words + 1), shift};
-  }
   /// Those at `x`. Of words that are partly outside of the matrix only the elements up to the row's
   /// end are read, of which there are `left` bytes.
   template <class Element>
@@ -54,6 +42,18 @@ struct Words {
   }
 
  private:
+  /// Whether those at `x` are whole within a matrix from `begin` to `end`.
+  __device__ static bool are_inside(const std::byte* x, const std::byte* begin,
+                                    const std::byte* end) {
+    const std::byte* const word = x - shift_of(x);
+    return word >= begin && word + 32 <= end;
+  }
+  /// Those at `x`, which are inside.
+  __device__ static Words read(const std::byte* x) {
+    const unsigned shift = shift_of(x);
+    const auto* const words = reinterpret_cast<const uint4*>(x - shift);
+    return {__ldg(words), __ldg(words + 1), shift};
+  }
   __device__ static unsigned shift_of(const std::byte* x) {
     return unsigned(reinterpret_cast<std::uintptr_t>(x) % 16);
   }
