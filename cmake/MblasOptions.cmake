@@ -9,6 +9,7 @@ option(MBLAS_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
 option(MBLAS_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
 set(MBLAS_EIGEN_FLAGS "" CACHE STRING
     "Compiler flags of the eigen backend, e.g. -march=native to race it on the machine that builds it")
+option(MBLAS_STALLS "Let warps of CUDA kernels stall at random, so that tests find waits that are missing" OFF)
 set(MBLAS_SANITIZE "" CACHE STRING "Sanitizers for host code, e.g. address,undefined")
 
 find_package(Threads REQUIRED)

@@ -25,6 +25,16 @@ __device__ inline int thread_now() {
   return x;
 }
 
+/// A build with MBLAS_STALLS lets a warp stop here now and then, at random, for some microseconds.
+/// Others are late then who are early else, and the results show a wait that is missing.
+__device__ inline void stall() {
+#ifdef MBLAS_STALLS
+  const unsigned seed = unsigned(clock64()) + threadIdx.x / 32 * 977 + blockIdx.x * 131;
+  const unsigned random = seed * 0x9e3779b9u;
+  if (random >> 29 == 0) __nanosleep(1000 + (random >> 12) % 2048);
+#endif
+}
+
 /// Copies the first `bytes` of kBytes, and zeros for the rest.
 template <int kBytes>
 __device__ void copy_async(unsigned dst, const void* src, int bytes) {
@@ -50,17 +60,20 @@ __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" :
 template <int kNewer>
 __device__ void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kNewer) : "memory");
+  stall();
 }
 
 // From compute capability 9.0 on.
 
 /// All threads of the cluster meet. What they wrote before is seen after.
 __device__ inline void sync_cluster() {
+  stall();
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
 /// The same, but nothing is waited for that they wrote, which would be until the whole device sees
 /// it: where they only read, or have initialised barriers and fenced that.
 __device__ inline void meet_cluster() {
+  stall();
   asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
 /// The 16 bytes that block `rank` of the cluster has at this block's address `at`.

@@ -14,16 +14,19 @@ struct Barrier {
   unsigned address;
 
   __device__ void init(int arrivals) const {
+    stall();
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address), "r"(arrivals)
                  : "memory");
   }
   /// Arrives, and makes the phase last until `bytes` have been copied.
   __device__ void arrive_expecting(unsigned bytes) const {
+    stall();
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address), "r"(bytes)
                  : "memory");
   }
   /// Arrives at the barrier of this address in block `rank` of the cluster.
   __device__ void arrive_at(unsigned rank) const {
+    stall();
     asm volatile(
         "{\n"
         ".reg .b32 remote;\n"
@@ -44,6 +47,7 @@ struct Barrier {
         "}" ::"r"(address),
         "r"(parity)
         : "memory");
+    stall();
   }
 };
 
@@ -64,14 +68,18 @@ __device__ inline int warpgroup() { return __shfl_sync(~0u, int(threadIdx.x) / 1
 
 /// `threads` of the block meet at a barrier by number, 1 to 15; arriving does not wait.
 __device__ inline void sync_named(int number, int threads) {
+  stall();
   asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
+  stall();
 }
 __device__ inline void arrive_named(int number, int threads) {
+  stall();
   asm volatile("bar.arrive %0, %1;" ::"r"(number), "r"(threads) : "memory");
 }
 
 /// What this thread wrote to shared memory becomes visible to copies and tensor cores.
 __device__ inline void fence_shared_for_copies() {
+  stall();
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 

@@ -11,6 +11,7 @@ namespace mblas::cuda::gemm::hopper {
 /// `done`.
 __device__ inline void load_box(unsigned to, const CUtensorMap& map, int col, int row, int batch,
                                 Barrier done) {
+  stall();
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], "
       "[%1, {%2, %3, %4}], [%5];" ::"r"(to),
@@ -21,6 +22,7 @@ __device__ inline void load_box(unsigned to, const CUtensorMap& map, int col, in
 /// The same, to the same place in every block of the cluster whose bit is set.
 __device__ inline void load_box_to(unsigned short blocks, unsigned to, const CUtensorMap& map,
                                    int col, int row, int batch, Barrier done) {
+  stall();
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
       ".multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(to),
@@ -31,6 +33,7 @@ __device__ inline void load_box_to(unsigned short blocks, unsigned to, const CUt
 /// The box of shared memory goes to `map`.
 __device__ inline void store_box(unsigned from, const CUtensorMap& map, int col, int row,
                                  int batch) {
+  stall();
   asm volatile(
       "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(&map),
       "r"(col), "r"(row), "r"(batch), "r"(from)
@@ -41,6 +44,7 @@ __device__ inline void commit_stores() { asm volatile("cp.async.bulk.commit_grou
 /// Until all but the `kNewer` newest groups of this thread's stores have read shared memory.
 template <int kNewer>
 __device__ void wait_stores_read() {
+  stall();
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kNewer) : "memory");
 }
 
