@@ -166,6 +166,19 @@ TEST(HopperPlan, ReadsTheLargeOperandOnce) {
   }
 }
 
+// Of a batch that memory limits, tiles that read an operand once more take longer.
+TEST(HopperPlan, BatchesFetchLittle) {
+  const auto tile_of = [](std::int64_t size, std::int64_t batch) {
+    hopper::Shape x = half_shape(size, size, size, true, true);
+    x.batch = batch;
+    const hopper::Plan plan = choose(x);
+    EXPECT_EQ(plan.cluster, 2);
+    return tile_name(plan);
+  };
+  EXPECT_EQ(tile_of(200, 300), "128x112");  // not 128x80
+  EXPECT_EQ(tile_of(256, 100), "128x128");  // not 128x96
+}
+
 // A block that brings its half of a panel outside of the matrix takes several times as long; halves
 // are of eight columns or more.
 TEST(HopperPlan, ClustersShareColumns) {

@@ -151,6 +151,8 @@ struct Cost {
   // Of the memory's rate, for more bytes than the second-level cache holds; of rows that slices
   // read a part of, longer.
   static constexpr double kMemoryShare = 0.88, kSlicedRows = 1.03, kCacheBytes = 48e6;
+  // Of a batch that memory limits, each byte that its blocks fetch, most of it from the cache.
+  static constexpr double kFetched = 5e-8;
   // An element of results that are not boxes, more than in boxes, also while others multiply.
   static constexpr double kByThreads = 1e-4;
   // Steps of blocks that fetch all for themselves (the clock is lower where more power is drawn),
@@ -269,6 +271,11 @@ inline Plan plan_of(Shape x, const Config& c) {
   const double from_cache =
       (apart * read + written) / (Cost::kMemoryBytes * std::pow(busy, Cost::kFewBlocks));
   const double memory = steps > 0 ? std::max(from_memory, from_cache) : 0;
+  const double fetched = x.batch == 1 || !x.boxes || loops == 0
+                             ? 0
+                             : (whole * steps + items * p.slice_steps) * c.cluster * 128 *
+                                   (t.rows + double(t.cols) / c.cluster) *
+                                   std::min(memory / loops, 1.0);
   // The kernel before leaves room for blocks of this one where those are at most half of what the
   // device holds. Consumers that alternate hide the writing of all results but the last.
   const bool beside =
@@ -276,6 +283,7 @@ inline Plan plan_of(Shape x, const Config& c) {
   p.microseconds = Cost::kStart + (beside ? 0 : Cost::kBeside) + t.finish +
                    (x.boxes ? 0 : Cost::kByThreads * t.rows * t.cols * rounds) +
                    std::max(loops, memory) + Cost::kHidden * std::min(loops, memory) +
+                   Cost::kFetched * fetched +
                    (t.alternating ? 0 : (rounds + rounds_cut - 1) * t.finish);
   if (p.joined) {
     p.microseconds += Cost::kJoin + Cost::kJoinedSum * (c.slices - 1) * t.rows * t.cols;
