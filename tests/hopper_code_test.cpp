@@ -32,7 +32,8 @@ std::vector<Kernel> kernels_of(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
   const auto at = [&]<class T>(std::size_t place, T value) {
-    std::memcpy(&value, bytes.substr(place, sizeof value).data(), sizeof value);
+    if (place + sizeof value <= bytes.size())
+      std::memcpy(&value, bytes.data() + place, sizeof value);
     return value;
   };
   constexpr std::string_view kText = ".text.";
