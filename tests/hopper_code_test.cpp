@@ -159,10 +159,6 @@ TEST(HopperCode, StagesOfDoublesAreReleasedOnceTheyHaveBeenUsed) {
   EXPECT_EQ(loops, 36u) << "one of each kernel: eight tiles and a complex one by four majors";
 }
 
-bool is_engine(const Kernel& kernel) {
-  return kernel.name.find("engine_kernel") != std::string::npos;
-}
-
 class HopperObjects : public ::testing::TestWithParam<const char*> {
  protected:
   /// f(kernel, its events) for each kernel of an engine.
@@ -170,7 +166,7 @@ class HopperObjects : public ::testing::TestWithParam<const char*> {
   void for_each_engine(F&& f) const {
     std::size_t engines = 0;
     for (const Kernel& kernel : kernels_of(GetParam()))
-      if (is_engine(kernel)) {
+      if (kernel.name.find("engine_kernel") != std::string::npos) {
         ++engines;
         const std::string events = events_of(kernel);
         SCOPED_TRACE(kernel.name + ": " + events);
