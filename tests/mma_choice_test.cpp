@@ -93,6 +93,38 @@ TEST(MmaChoice, ConfigurationsSayHowOperandsAreTaken) {
   }
 }
 
+TEST(MmaChoice, RowsOfWholeWordsAreTakenAsTheyLie) {
+  const Kernel<GemmArgs>& kernel = *row("tensor_mma");
+  const auto takes = [&](GemmArgs args) {
+    bool all = true;
+    for (const char* name : {"128x128_words", "64x64_words"}) {
+      args.config = config_of(name);
+      const bool taken = kernel.declines(args, h200()) == nullptr;
+      EXPECT_TRUE(!taken || kernel.workspace(args, h200()) == 0) << name;
+      all = all && taken;
+    }
+    return all;
+  };
+  EXPECT_TRUE(takes(half_product(250, 250, 250)));
+  EXPECT_TRUE(takes(half_product(250, 250, 250, true)));
+  EXPECT_TRUE(takes(half_product(251, 250, 250))) << "no row is of m elements";
+  EXPECT_FALSE(takes(half_product(251, 250, 250, true)));
+  EXPECT_FALSE(takes(half_product(250, 251, 250)));
+  EXPECT_FALSE(takes(half_product(250, 250, 251)));
+  GemmArgs args = half_product(250, 249, 250);
+  args.B.ld = 250;
+  EXPECT_FALSE(takes(args)) << "rows begin at words and end between";
+  args = half_product(250, 250, 250);
+  args.A.data = reinterpret_cast<void*>((1 << 20) + 2);
+  EXPECT_FALSE(takes(args));
+  args = product(DType::i8, DType::i32, 252, 252, 252);
+  EXPECT_FALSE(takes(args)) << "B does not run along k";
+  args.transB = Op::Trans;
+  EXPECT_TRUE(takes(args));
+  args.k = args.A.ld = args.B.ld = 250;
+  EXPECT_FALSE(takes(args));
+}
+
 TEST(MmaChoice, HoppersLeavesWhatItWouldCopyForLonger) {
   const Kernel<GemmArgs>* const hopper = row("tensor_wgmma");
   const auto leaves = [&](const GemmArgs& args) {
@@ -105,6 +137,10 @@ TEST(MmaChoice, HoppersLeavesWhatItWouldCopyForLonger) {
   EXPECT_TRUE(leaves(half_product(3000, 3001, 24))) << "C's rows start anywhere";
   EXPECT_TRUE(leaves(half_product(200, 1500, 56)));
   EXPECT_TRUE(leaves(product(DType::i8, DType::i32, 1500, 24, 24)));
+  GemmArgs batch = half_product(250, 250, 250);
+  batch.batch = 300;
+  batch.A.stride = batch.B.stride = batch.C.stride = 250 * 250;
+  EXPECT_TRUE(leaves(batch)) << "tensor_mma has tiles of words";
   EXPECT_FALSE(leaves(half_product(200, 1504, 56))) << "nothing is copied";
   EXPECT_FALSE(leaves(half_product(4095, 4097, 4093)));
   EXPECT_FALSE(leaves(product(DType::i8, DType::i32, 4096, 4096, 4096)));
@@ -126,15 +162,21 @@ TEST(MmaChoice, TinyIsForManyNarrowProducts) {
     args.config = kOwnChoice;
     return tiny.declines(args, h200()) == nullptr;
   };
-  for (const std::int64_t n : {20, 33, 49}) {
+  for (const std::int64_t n : {20, 33, 49})
     for (const std::int64_t batch : {1, 30, 300})
       EXPECT_FALSE(takes(n, batch)) << n << " " << batch;
-    EXPECT_TRUE(takes(n, 1000)) << n;
-  }
-  EXPECT_TRUE(takes(33, 1000, DType::i8));
-  EXPECT_FALSE(takes(49, 1000, DType::i8)) << "wider tiles pay";
+  EXPECT_TRUE(takes(20, 1000));
+  EXPECT_FALSE(takes(33, 1000)) << "tensor_mma begins sooner";
+  EXPECT_TRUE(takes(33, 4000));
+  EXPECT_FALSE(takes(49, 4000)) << "wider tiles pay";
+  EXPECT_TRUE(takes(18, 1000, DType::i8));
+  EXPECT_FALSE(takes(33, 1000, DType::i8));
+  EXPECT_TRUE(takes(33, 4000, DType::i8));
   EXPECT_FALSE(takes(63, 4000)) << "wider tiles pay";
   EXPECT_TRUE(takes(71, 300)) << "a tile does not hold it";
+  EXPECT_TRUE(takes(82, 300));
+  EXPECT_FALSE(takes(90, 300)) << "tiles of words do";
+  EXPECT_TRUE(takes(92, 300)) << "rows at multiples of 8 bytes";
   EXPECT_TRUE(takes(20, 300, DType::f32));
   EXPECT_FALSE(takes(20, 30, DType::f32));
 }

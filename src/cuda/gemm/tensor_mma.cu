@@ -4,9 +4,10 @@
 // The loop that reaches the tensor cores' rate takes operands whose rows start at multiples of 16
 // bytes, bytes with k innermost. Others are copied, transposed where need be, before it runs: a
 // reading and a writing of the operand for a product that reads it at least once. Or, as a launch
-// takes longer than a small product, they are taken as they lie, by tiles that take longer for each
-// step along k. Where tiles leave multiprocessors idle, they are smaller, and k is cut into parts
-// that a second kernel adds up in their order: the same bits every time.
+// takes longer than a small product, they are taken as they lie, by words where rows are of whole
+// ones, by tiles that take longer for each step along k. Where tiles leave multiprocessors idle,
+// they are smaller, and k is cut into parts that a second kernel adds up in their order: the same
+// bits every time.
 #include <cmath>
 #include <limits>
 #include <tuple>
@@ -20,15 +21,15 @@
 namespace mblas::cuda::gemm {
 namespace tensor_mma_file {
 
-/// What a tile of tensor_mma_loose.cuh takes, in microseconds: the first block of a round and its
-/// results, each block, and 128 bytes of k of each.
-struct LooseCost {
+/// What a tile takes, in microseconds: the first block of a round and its results, each block, and
+/// 128 bytes of k of each.
+struct TileCost {
   double ends, block, step;
 };
 
 /// What the choice is made by, in clocks of a multiprocessor if it does not say: estimates, of
-/// which those of loose tiles, of tiles' ends and of a launch are fitted to times in graphs on an
-/// H100.
+/// which those of a launch and of tiles without copies are fitted to times in graphs, the latter
+/// to those of 276 products on an H200.
 struct Cost {
   static constexpr double kMultiplyAdds = 1100;         // of 16 bits a clock; twice that of bytes
   static constexpr double kLarge = 1, kSmall = 0.8;     // of that, by tile, all blocks busy
@@ -36,10 +37,11 @@ struct Cost {
   static constexpr double kTile = 5000, kOfSize = 825;  // a tile's ends, and for each 64×128 of it
   static constexpr double kParts = 16;                  // bytes of parts a clock
   static constexpr double kSecondKernel = 5000;
-  static constexpr LooseCost kLooseSmall = {0.52, 0.46, 0.37}, kLooseMedium = {0.75, 0.49, 0.57},
-                             kLooseLarge = {1.07, 0.56, 0.87}, kLooseOneStage = {1, 0.4, 0.8};
+  static constexpr TileCost kLargeWords = {2.16, 1.15, 0.89}, kSmallWords = {1.4, 0.3, 0.384},
+                            kLooseSmall = {0.83, 0.134, 0.332}, kLooseMedium = {1.2, 0.077, 0.489},
+                            kLooseLarge = {1.42, 0.063, 0.746}, kLooseOneStage = {0.63, 0.3, 0.525};
   // Of a loose tile's step, where lines begin at words, by how many operands do not run along k.
-  static constexpr double kWords[] = {0.57, 0.67, 0.75};
+  static constexpr double kWords[] = {0.7, 0.86, 0.98};
   static constexpr double kStart = 1500;   // of a launch
   static constexpr double kMemory = 1800;  // bytes of A, B and C a clock of the device
   static constexpr double kPerMicrosecond = 1700;
@@ -49,13 +51,15 @@ constexpr std::int64_t kLeastDepthBytes = 512;
 constexpr double kMostPartsBytes = 256 << 20;
 
 /// By number: MmaWay.
-constexpr std::string_view kConfigs[] = {"128x256", "64x128", "32x32_loose", "32x64_loose",
+constexpr std::string_view kConfigs[] = {"128x256",     "64x128",      "128x128_words",
+                                         "64x64_words", "32x32_loose", "32x64_loose",
                                          "64x64_loose"};
 
 /// An operand as it is stored.
 struct Source {
   bool along_k;
-  bool loose;  ///< copies of 16 bytes take it copied only
+  bool loose;      ///< pieces of 16 bytes take it copied only
+  bool in_pieces;  ///< its lines are pieces of 4 bytes
   std::uintptr_t bits;
   Repacked copy;
 };
@@ -67,7 +71,9 @@ Source source_of(const Input& x, bool along_k, std::int64_t rows, std::int64_t c
   const bool transposed = size == 1 && !along_k;
   const std::uintptr_t bits = access_bits(x, args.batch, size);
   const bool loose = args.k > 0 && (transposed || bits % 16 != 0);
-  return {along_k, loose, bits, Repacked::of(x, rows, cols, args.batch, size, transposed)};
+  const bool in_pieces = !transposed && (bits | std::uintptr_t(cols * size)) % 4 == 0;
+  return {along_k, loose, in_pieces, bits,
+          Repacked::of(x, rows, cols, args.batch, size, transposed)};
 }
 
 struct Plan {
@@ -122,13 +128,14 @@ Plan plan_for(const GemmArgs& args, MmaWay way, int units, int splits, double ef
   return plan;
 }
 
-/// `step_rate`: see Cost::kWords.
+/// Of tiles that take operands as they lie. `step_rate`: see Cost::kWords.
 template <class Tile>
-Plan loose_plan_for(const GemmArgs& args, MmaWay way, int units, int splits, const LooseCost& cost,
-                    double step_rate) {
+Plan direct_plan_for(const GemmArgs& args, MmaWay way, int units, int splits, const TileCost& cost,
+                     double step_rate = 1) {
   Plan plan = cut<Tile>(args, way, splits);
   const double bytes = double(std::min(plan.depth, args.k) * size_of(args.in));
-  const double each = cost.block + std::ceil(bytes / 32) / 4 * cost.step * step_rate;
+  const double steps = std::ceil(bytes / Tile::kLeastDepth) * Tile::kLeastDepth / 128;
+  const double each = cost.block + steps * cost.step * step_rate;
   const auto [full, rest] = rounds_of<Tile>(args, plan, units);
   const double rounds =
       full * (Tile::kBlocks * each + cost.ends) + (rest > 0 ? rest * each + cost.ends : 0);
@@ -140,16 +147,19 @@ Plan loose_plan_for(const GemmArgs& args, MmaWay way, int units, int splits, con
 /// same for the same call on the same device.
 struct Call {
   Source a, b;
-  bool words;  ///< both have their lines at multiples of 4 bytes
+  bool words;      ///< both have their lines at multiples of 4 bytes
+  bool in_pieces;  ///< and these are whole pieces of that, bytes with k innermost
   Plan plan;
 
   Call(const GemmArgs& args, const DeviceInfo& device)
       : a(stored(args.A, is_transposed(args.transA), args.m, args.k, false, args)),
         b(stored(args.B, is_transposed(args.transB), args.k, args.n, true, args)),
-        words((a.bits | b.bits) % 4 == 0) {
+        words((a.bits | b.bits) % 4 == 0),
+        in_pieces(a.in_pieces && b.in_pieces) {
     const int units = std::max(device.compute_units, 1);
     std::tuple key(size_of(args.in), args.config, args.m, args.n, args.k, args.batch, a.along_k,
-                   b.along_k, a.loose, b.loose, a.copy.count, b.copy.count, words, units);
+                   b.along_k, a.loose, b.loose, a.copy.count, b.copy.count, words, in_pieces,
+                   units);
     thread_local Memo<decltype(key), Plan> memo;
     plan = memo(key, [&] { return choose(args, units); });
   }
@@ -201,19 +211,25 @@ struct Call {
         consider(
             plan_for<SmallMmaTile>(args, MmaWay::Small, units, splits, Cost::kSmall, Cost::kAlone),
             copies);
+      if (in_pieces && allows(MmaWay::LargeWords))
+        consider(direct_plan_for<LargeWordsTile>(args, MmaWay::LargeWords, units, splits,
+                                                 Cost::kLargeWords));
+      if (in_pieces && allows(MmaWay::SmallWords))
+        consider(direct_plan_for<SmallWordsTile>(args, MmaWay::SmallWords, units, splits,
+                                                 Cost::kSmallWords));
       const double rate = words ? Cost::kWords[!a.along_k + !b.along_k] : 1;
       if (allows(MmaWay::LooseSmall))
-        consider(loose_plan_for<LooseMmaSmall>(args, MmaWay::LooseSmall, units, splits,
-                                               Cost::kLooseSmall, rate));
+        consider(direct_plan_for<LooseMmaSmall>(args, MmaWay::LooseSmall, units, splits,
+                                                Cost::kLooseSmall, rate));
       if (allows(MmaWay::LooseMedium))
-        consider(loose_plan_for<LooseMmaMedium>(args, MmaWay::LooseMedium, units, splits,
-                                                Cost::kLooseMedium, rate));
+        consider(direct_plan_for<LooseMmaMedium>(args, MmaWay::LooseMedium, units, splits,
+                                                 Cost::kLooseMedium, rate));
       if (allows(MmaWay::LooseLarge))
         consider(in_one_stage<LooseMmaLarge>(args.k, size_of(args.in))
-                     ? loose_plan_for<OneStage<LooseMmaLarge>>(args, MmaWay::LooseLarge, units,
-                                                               splits, Cost::kLooseOneStage, rate)
-                     : loose_plan_for<LooseMmaLarge>(args, MmaWay::LooseLarge, units, splits,
-                                                     Cost::kLooseLarge, rate));
+                     ? direct_plan_for<OneStage<LooseMmaLarge>>(args, MmaWay::LooseLarge, units,
+                                                                splits, Cost::kLooseOneStage, rate)
+                     : direct_plan_for<LooseMmaLarge>(args, MmaWay::LooseLarge, units, splits,
+                                                      Cost::kLooseLarge, rate));
     }
     const double elements =
         double(args.batch) * (double(args.m + args.n) * double(args.k)) + matrices;
@@ -234,6 +250,10 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (device.capability < 80) return "needs tensor cores of compute capability 8.0";
   if (device.shared_memory < LargeMmaTile::kShared) return "needs more shared memory";
   if (args.batch > kMmaPlanes * kMmaPlanes) return "for batches of less than 2^32";
+  const bool by_words =
+      args.config == int(MmaWay::LargeWords) || args.config == int(MmaWay::SmallWords);
+  if (by_words && !Call(args, device).in_pieces)
+    return "the configuration is for rows that begin and end at multiples of 4 bytes";
   return declines_emulation(args, device);
 }
 
@@ -287,7 +307,6 @@ void run_typed(const GemmArgs& args, const CudaQueue& queue) {
   p.way = plan.way;
   p.words = call.words;
   p.wide = std::is_same_v<Out, WideOut<In>>;
-  p.paired = access_bits(args.C, args.batch, sizeof(Out)) % (2 * sizeof(Out)) == 0;
   p.parts = reinterpret_cast<Acc*>(free);
   run_mma<In>(p, queue);
   if (plan.splits > 1)

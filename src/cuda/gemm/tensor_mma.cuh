@@ -2,12 +2,13 @@
 // kernels, their tiles, and what they are made of.
 //
 // A block keeps a tile of C in registers and walks along k, some stages of asynchronous copies of
-// 16 bytes ahead. An operand of 16-bit elements keeps its own major in shared memory, from where
-// ldmatrix reads it plain or transposed; bytes come with k innermost. Chunks of 16 bytes are
-// swizzled within their rows, so that the 8 rows that are read or written together are in different
-// banks. The fragments of a step along k are read while those before are multiplied.
+// 16 bytes, or of 4, ahead. An operand of 16-bit elements keeps its own major in shared memory,
+// from where ldmatrix reads it plain or transposed; bytes come with k innermost. Chunks of 16 bytes
+// are swizzled within their rows, so that the 8 rows that are read or written together are in
+// different banks. The fragments of a step along k are read while those before are multiplied.
 //
-// Operands whose rows start anywhere, and bytes with k outermost, have tensor_mma_loose.cuh.
+// Operands whose rows start or end between words, and bytes with k outermost, have
+// tensor_mma_loose.cuh.
 //
 // Limit: the rate of mma.sync. A warp's 64×64 of C takes 4 KiB from shared memory a step for 65,536
 // multiply-adds of 16 bits: at 1,024 of those a clock, half of what that delivers meanwhile.
@@ -17,6 +18,7 @@
 
 #include "cuda/early.cuh"
 #include "cuda/gemm/instructions.cuh"
+#include "cuda/gemm/sum_rows.cuh"
 #include "cuda/gemm/tensor_mma_loose.cuh"
 #include "cuda/gemm/tensor_mma_problem.cuh"
 
@@ -30,8 +32,8 @@ __device__ inline void copy_lines(unsigned to, const std::byte* from, int bytes)
 }
 
 /// A tile of `kOuter` rows of A, or columns of B, by `kDepth` bytes of k, of elements of `kSize`
-/// bytes. kAlongK: memory runs along k.
-template <int kOuter, int kDepth, int kSize, bool kAlongK, int kThreads>
+/// bytes, copied kPiece bytes at a time. kAlongK: memory runs along k.
+template <int kOuter, int kDepth, int kSize, bool kAlongK, int kThreads, int kPiece>
 struct MmaPanel {
   static constexpr int kElements = kDepth / kSize;                  // along k
   static constexpr int kPitch = kAlongK ? kDepth : kOuter * kSize;  // of a row in shared memory
@@ -42,10 +44,10 @@ struct MmaPanel {
   /// What a chunk's number in row `row` is combined with, by exclusive or.
   __device__ static int swizzle(int row) { return kPitch == 64 ? row / 2 % 4 : row % 8; }
 
-  /// Copies of the panels one after another along k, 16 bytes each. What a launch has in common is
-  /// in its parameters and not in registers.
+  /// Copies of the panels one after another along k. What a launch has in common is in its
+  /// parameters and not in registers.
   struct Loader {
-    static constexpr int kPieces = kPitch / 16;       // of a row
+    static constexpr int kPieces = kPitch / kPiece;   // of a row
     static constexpr int kStep = kThreads / kPieces;  // rows that are loaded at once
     static constexpr int kEach = kBytes / kPitch / kStep;
     static_assert(kThreads % kPieces == 0 && kStep * kEach * kPitch == kBytes);
@@ -60,8 +62,8 @@ struct MmaPanel {
     /// `x` is where the tile begins; beyond `outer`, and `depth_left` in the last panel, elements
     /// are zero.
     __device__ Loader(const void* x, std::int64_t ld, std::int64_t outer, int depth_left)
-        : from(static_cast<const std::byte*>(x) + line() * ld * kSize + piece() * 16),
-          to(unsigned(line() * kPitch + (piece() ^ swizzle(line())) * 16)) {
+        : from(static_cast<const std::byte*>(x) + line() * ld * kSize + piece() * kPiece),
+          to(unsigned(line() * kPitch + (piece() * kPiece ^ swizzle(line()) * 16))) {
       const int rest = int(min(outer, std::int64_t(kOuter)));
       outer_left = kAlongK ? rest - line() : bytes_of(rest);
       tail = kAlongK ? bytes_of(depth_left) : depth_left - line();
@@ -71,7 +73,7 @@ struct MmaPanel {
     __device__ static int line() { return int(threadIdx.x) / kPieces; }
     /// Of this thread's piece, where a row has `elements`.
     __device__ static int bytes_of(int elements) {
-      return max(0, min(elements * kSize - piece() * 16, 16));
+      return max(0, min(elements * kSize - piece() * kPiece, kPiece));
     }
 
     /// Part `part` of `kParts` of a panel; the last one moves on to the next panel. `left`: panels
@@ -79,19 +81,31 @@ struct MmaPanel {
     template <int kParts>
     __device__ void load(unsigned panel, int part, const MmaSteps& steps, int left) {
       static_assert(kEach % kParts == 0);
-      const int along = left > 1 ? 16 : left == 1 ? tail : 0;
+      const int along = left > 1 ? kPiece : left == 1 ? tail : 0;
       const int rows = left > 1 ? kElements : left == 1 ? tail : 0;
+      const int lines = kAlongK ? (along > 0 ? outer_left : 0) : (outer_left > 0 ? rows : 0);
+      // Of many pieces, what is different for each would take the registers of sums.
+      const int outer = kPiece == 16 ? outer_left : late(outer_left);
+      const unsigned first = kPiece == 16 ? to : unsigned(late(int(to)));
 #pragma unroll
       for (int e = 0; e < kEach / kParts; ++e) {
         const int i = part * (kEach / kParts) + e;
         const int bytes =
-            kAlongK ? (i * kStep < outer_left ? along : 0) : (i * kStep < rows ? outer_left : 0);
-        const unsigned mixed = to ^ unsigned(i * kStep % 8 * 16);
-        copy_lines(panel + mixed + unsigned(i * kStep * kPitch), from + i * steps.row, bytes);
+            kAlongK ? (i * kStep < outer ? along : 0) : (i * kStep < rows ? outer : 0);
+        const unsigned mixed = first ^ unsigned(i * kStep % 8 * 16);
+        const unsigned at = panel + mixed + unsigned(i * kStep * kPitch);
+        if constexpr (kPiece == 16)
+          copy_lines(at, from, bytes);
+        else
+          copy_async<kPiece>(at, from, i * kStep < lines ? kPiece : 0);
+        from += steps.row;
       }
-      if (part == kParts - 1) from += kAlongK ? kDepth : steps.panel;
+      if (part == kParts - 1) from += steps.panel;
     }
-    static MmaSteps steps(std::int64_t ld) { return {kStep * ld * kSize, kElements * ld * kSize}; }
+    static MmaSteps steps(std::int64_t ld) {
+      const std::int64_t row = kStep * ld * kSize;
+      return {row, (kAlongK ? kDepth : kElements * ld * kSize) - kEach * row};
+    }
   };
 
   /// The fragments of 16 of the outer by 32 bytes of k, from element `outer` on of a panel.
@@ -122,104 +136,62 @@ struct MmaPanel {
   };
 };
 
-/// kRows×kCols of C a block, kDepth bytes of k a stage; a warp has kWarpRows×kWarpCols.
+/// kRows×kCols of C a block, kDepth bytes of k a stage; a warp has kWarpRows×kWarpCols. Operands
+/// come kPiece bytes at a time, of which their rows start at multiples.
 template <int kRows_, int kCols_, int kDepth_, int kWarpRows_, int kWarpCols_, int kStages_,
-          int kBlocks_>
+          int kBlocks_, int kPiece_ = 16>
 struct MmaTile {
-  static constexpr int kRows = kRows_, kCols = kCols_, kDepth = kDepth_;
+  static constexpr int kRows = kRows_, kCols = kCols_, kDepth = kDepth_, kLeastDepth = kDepth;
   static constexpr int kWarpRows = kWarpRows_, kWarpCols = kWarpCols_;
-  static constexpr int kStages = kStages_, kBlocks = kBlocks_;
+  static constexpr int kStages = kStages_, kBlocks = kBlocks_, kPiece = kPiece_;
   static constexpr int kAcross = kCols / kWarpCols, kDown = kRows / kWarpRows;
   static constexpr int kThreads = 32 * kAcross * kDown;
   static constexpr int kM = kWarpRows / 16, kN = kWarpCols / 8;
   static constexpr std::size_t kShared = std::size_t(kStages) * kDepth * (kRows + kCols);
-  static_assert(kWarpCols == 64, "a pair of columns for each lane on their way out");
-  static_assert(kShared >= kThreads / 32 * 16 * (kWarpCols / 2 + 4) * 8, "16 rows of each warp");
+  // Of a warp, rows that go to C together. Lanes that store them meet different banks.
+  static constexpr int kSlab = 32, kSumPitch = kWarpCols + 8;
+  static_assert(kShared >= kThreads / 32 * kSlab * kSumPitch * 4);
 
   template <int kSize, bool kAlongK>
-  using A = MmaPanel<kRows, kDepth, kSize, kAlongK, kThreads>;
+  using A = MmaPanel<kRows, kDepth, kSize, kAlongK, kThreads, kPiece>;
   template <int kSize, bool kAlongK>
-  using B = MmaPanel<kCols, kDepth, kSize, kAlongK, kThreads>;
+  using B = MmaPanel<kCols, kDepth, kSize, kAlongK, kThreads, kPiece>;
 };
 
 using LargeMmaTile = MmaTile<128, 256, 64, 64, 64, 4, 1>;
 using SmallMmaTile = MmaTile<64, 128, 64, 32, 64, 4, 2>;
+using LargeWordsTile = MmaTile<128, 128, 64, 64, 64, 4, 2, 4>;
+using SmallWordsTile = MmaTile<64, 64, 64, 32, 32, 4, 4, 4>;
 
-/// The second one is stored only if it is `inside`.
-template <class Out, class Acc>
-__device__ void store_pair(const MmaProblem<Acc>& p, const Vector<Acc, 2>& sums, Out* c,
-                           bool inside) {
-  if (p.paired && inside) {
-    Vector<Out, 2> pair;
-    if (p.read_c) pair = *reinterpret_cast<const Vector<Out, 2>*>(c);
-    store(p, sums.e[0], &pair.e[0]);
-    store(p, sums.e[1], &pair.e[1]);
-    *reinterpret_cast<Vector<Out, 2>*>(c) = pair;
-  } else {
-    store(p, sums.e[0], c);
-    if (inside) store(p, sums.e[1], c + 1);
-  }
-}
-
-/// The warp's sums, to C or its part, by way of shared memory, 16 rows of a warp at a time: rows of
-/// C are written whole.
+/// The warp's sums, to C or its part, by way of shared memory, kSlab rows at a time: rows of C are
+/// written whole.
 template <class In, class Tile, class Acc>
 __device__ void write_sums(const MmaProblem<Acc>& p, const MmaWork<Tile>& work,
                            const Acc (&sum)[Tile::kM][Tile::kN][4], void* shared) {
-  // Lanes that store together meet different banks.
-  constexpr int kPitch = Tile::kWarpCols / 2 + 4;
+  using Rows = SumRows<Acc, Tile::kSlab, Tile::kWarpCols, Tile::kSumPitch, 2>;
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32;
-  auto* const rows = static_cast<Vector<Acc, 2>*>(shared) + warp * 16 * kPitch;
-  const std::int64_t col = work.j0 + work.col0 + lane * 2;
-  const bool second = col + 1 < p.n;
-  void* const c0 = p.C.at(work.batch);
-  Acc* const part = p.parts + (work.split * p.tiles.batch + work.batch) * p.m * p.n;
+  Acc* const sums = static_cast<Acc*>(shared) + warp * Tile::kSlab * Tile::kSumPitch;
+  const int cols = int(min(p.n - work.j0 - work.col0, std::int64_t(Tile::kWarpCols)));
 #pragma unroll
-  for (int i = 0; i < Tile::kM; ++i) {
+  for (int slab = 0; slab < Tile::kWarpRows; slab += Tile::kSlab) {
 #pragma unroll
-    for (int j = 0; j < Tile::kN; ++j)
+    for (int i = 0; i < Tile::kSlab / 16; ++i)
 #pragma unroll
-      for (int r = 0; r < 2; ++r)
-        rows[(lane / 4 + r * 8) * kPitch + j * 4 + lane % 4] = {sum[i][j][r * 2],
-                                                                sum[i][j][r * 2 + 1]};
-    __syncwarp();
-    const std::int64_t row = work.i0 + work.row0 + i * 16;
-    const int rows_left = int(min(p.m - row, std::int64_t(16)));
-    if (!p.paired && p.splits == 1) {
-      // Neighbours by neighbouring lanes: elements of pairs one by one are twice as many accesses.
-      const auto* const from = reinterpret_cast<const Acc*>(rows) + lane;
-      const std::int64_t near = work.j0 + work.col0 + lane;
-#pragma unroll 1
-      for (int r = 0; r < rows_left; ++r) {
+      for (int j = 0; j < Tile::kN; ++j)
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const std::int64_t j = near + half * 32, at = (row + r) * p.ldc + j;
-          const Acc x = from[r * kPitch * 2 + half * 32];
-          if (j >= p.n) continue;
-          if (p.wide)
-            store(p, x, static_cast<WideOut<In>*>(c0) + at);
-          else if constexpr (sizeof(In) == 2)
-            store(p, x, static_cast<In*>(c0) + at);
+        for (int r = 0; r < 2; ++r) {
+          const Acc* const x = &sum[slab / 16 + i][j][r * 2];
+          *reinterpret_cast<Vector<Acc, 2>*>(sums + (i * 16 + r * 8 + lane / 4) * Tile::kSumPitch +
+                                             j * 8 + lane % 4 * 2) = {x[0], x[1]};
         }
-      }
-      __syncwarp();
-      continue;
-    }
-    const int height = col < p.n ? rows_left : 0;
+    __syncwarp();
+    const int row0 = work.row0 + slab;
+    const int rows = int(min(p.m - work.i0 - row0, std::int64_t(Tile::kSlab)));
+    to_results<In>(p, work, [&](auto* c, std::int64_t ld, Acc alpha, Acc beta, bool reads) {
 #pragma unroll 1
-    for (int r = 0; r < height; ++r) {
-      const Vector<Acc, 2> sums = rows[r * kPitch + lane];
-      const std::int64_t at = (row + r) * p.ldc + col;
-      if (p.splits > 1) {
-        Acc* const c = part + (row + r) * p.n + col;
-        c[0] = sums.e[0];
-        if (second) c[1] = sums.e[1];
-      } else if (p.wide) {
-        store_pair(p, sums, static_cast<WideOut<In>*>(c0) + at, second);
-      } else if constexpr (sizeof(In) == 2) {
-        store_pair(p, sums, static_cast<In*>(c0) + at, second);
-      }
-    }
+      for (int first = lane / Rows::kLanes; first < 2; first += 32 / Rows::kLanes)
+        Rows::write(sums, c + row0 * ld + work.col0, ld, first, rows, cols, alpha, beta, reads);
+    });
     __syncwarp();
   }
 }
@@ -329,6 +301,10 @@ void run_mma(const MmaProblem<Accumulator<In>>& p, const CudaQueue& queue) {
       return run_mma_tiles<In, LargeMmaTile>(p, queue);
     case MmaWay::Small:
       return run_mma_tiles<In, SmallMmaTile>(p, queue);
+    case MmaWay::LargeWords:
+      return run_mma_tiles<In, LargeWordsTile>(p, queue);
+    case MmaWay::SmallWords:
+      return run_mma_tiles<In, SmallWordsTile>(p, queue);
     case MmaWay::LooseSmall:
       return run_mma_loose<In, LooseMmaSmall>(p, queue);
     case MmaWay::LooseMedium:

@@ -15,27 +15,33 @@
 
 #include "cuda/early.cuh"
 #include "cuda/gemm/instructions.cuh"
+#include "cuda/gemm/sum_rows.cuh"
 #include "cuda/gemm/tensor_mma_problem.cuh"
 
 namespace mblas::cuda::gemm {
 
 /// kRows×kCols of C a block, of which a warp has 32×32. kTurns: warps that have the same, and take
 /// 32 bytes of k in turn.
-template <int kRows_, int kCols_, int kTurns_>
+template <int kRows_, int kCols_, int kTurns_, int kBlocks_>
 struct LooseMmaTile {
   static constexpr int kRows = kRows_, kCols = kCols_, kTurns = kTurns_;
   static constexpr int kWarpRows = 32, kWarpCols = 32;
-  static constexpr int kDepth = 128;  // bytes of k a stage
+  static constexpr int kDepth = 128;      // bytes of k a stage
+  static constexpr int kLeastDepth = 32;  // that are multiplied
   static constexpr int kStages = 4;
   static constexpr int kAcross = kCols / kWarpCols, kDown = kRows / kWarpRows;
   static constexpr int kThreads = 32 * kAcross * kDown;  // of a turn
   static constexpr int kAllThreads = kThreads * kTurns;
-  static constexpr int kBlocks = 3;  // on a multiprocessor
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+  static constexpr int kBlocks = 3;  // for 8.0 four take a few more registers than there are
+#else
+  static constexpr int kBlocks = kBlocks_;  // on a multiprocessor
+#endif
   static_assert(kDepth / 32 % kTurns == 0);
 };
-using LooseMmaSmall = LooseMmaTile<32, 32, 4>;
-using LooseMmaMedium = LooseMmaTile<32, 64, 2>;
-using LooseMmaLarge = LooseMmaTile<64, 64, 1>;
+using LooseMmaSmall = LooseMmaTile<32, 32, 4, 3>;
+using LooseMmaMedium = LooseMmaTile<32, 64, 2, 4>;
+using LooseMmaLarge = LooseMmaTile<64, 64, 1, 4>;
 
 /// A tile for a k of one stage, of which more blocks fit a multiprocessor: large products wait for
 /// what blocks begin and end with.
@@ -91,28 +97,37 @@ struct LooseLines {
     __device__ static int line() { return int(threadIdx.x) / kChunks; }
     __device__ static int chunk() { return int(threadIdx.x) % kChunks; }
 
-    /// To `lines`, a stage whole, or `depth` elements of k and zeros up to a multiple of 32 bytes
-    /// of them.
-    template <bool kWhole>
+    /// To `lines`, a stage of `depth` elements of k, and zeros up to a multiple of 32 bytes of
+    /// them.
     __device__ void load(unsigned lines, int depth) {
-      if constexpr (kWhole) depth = kElements;
-      const int filled = kWhole ? Tile::kDepth : ceil_div(depth * kSize, 32) * 32;
-      const int wanted = kAlongK ? outer_left : filled / kSize;  // lines
-      const int there = kAlongK ? outer_left : depth;
+      const int filled = ceil_div(depth * kSize, 32) * 32;
+      const int there = kAlongK ? outer_left : depth;            // lines
       const int bytes = (kAlongK ? depth : outer_left) * kSize;  // of a line
       const int end = kAlongK ? filled : bytes;
-      const auto copy = [&](const std::byte* at, int line, int chunk, int first) {
-        if (line < wanted && first < end)
-          copy_async<16>(lines + unsigned(line * kPitch + chunk * 16), at,
-                         line < there ? max(0, min(16, bytes - first)) : 0);
-      };
+      const auto of_chunk = [&](int first) { return max(0, min(16, bytes - first)); };
+      // A thread's chunks are alike, so that what there is of them is found once.
+      const unsigned to = lines + unsigned(line() * kPitch + chunk() * 16);
+      const int size = of_chunk(before), count = before < end ? there : 0;
+      const std::byte* at = from;
 #pragma unroll
-      for (int i = 0; i < kLines / kStep; ++i)
-        copy(from + i * step, line() + i * kStep, chunk(), before);
-      if (int(threadIdx.x) < kLines) copy(last, int(threadIdx.x), kChunks, before_last);
+      for (int i = 0; i < kLines / kStep; ++i, at += step)
+        if (line() + i * kStep < count) copy_async<16>(to + unsigned(i * kStep * kPitch), at, size);
+      if (int(threadIdx.x) < min(kLines, there) && before_last < end)
+        copy_async<16>(lines + unsigned(int(threadIdx.x) * kPitch + kChunks * 16), last,
+                       of_chunk(before_last));
+      if constexpr (!kAlongK) zero(lines, depth, filled / kSize);
       const std::int64_t next = kAlongK ? Tile::kDepth : kLines / kStep * step;
       from += next;
       last += next;
+    }
+
+    /// Lines from `first` on, before `end`.
+    __device__ static void zero(unsigned lines, int first, int end) {
+      for (int chunk = int(threadIdx.x) + first * (kChunks + 1); chunk < end * (kChunks + 1);
+           chunk += kThreads)
+        asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(lines + unsigned(chunk * 16)),
+                     "r"(0)
+                     : "memory");
     }
   };
 
@@ -227,8 +242,8 @@ struct LooseLines {
   };
 };
 
-/// The sums of a block on their way to rows of C, by way of shared memory: those of each turn.
-/// Lanes have 2 kTogether neighbours at a time.
+/// The sums of a block in shared memory, those of each turn. Lanes bring 2 kTogether neighbours at
+/// a time.
 template <class Tile, class Acc, int kTogether>
 struct LooseSums {
   static constexpr int kNeighbours = 2 * kTogether;
@@ -236,9 +251,8 @@ struct LooseSums {
   static constexpr int kPitch = Tile::kCols + (kTogether == 1 ? 8 : 16);
   static constexpr int kTurn = Tile::kRows * kPitch;
   static constexpr int kBytes = Tile::kTurns * kTurn * int(sizeof(Acc));
-  static constexpr int kLanes = Tile::kCols / 2, kStep = Tile::kAllThreads / kLanes;
-  static constexpr int kEach = Tile::kRows / kStep, kGroup = std::min(kEach, 8);
-  static_assert(kStep % 2 == 0 && kEach % kGroup == 0 && 32 % kLanes == 0);
+  using Rows = SumRows<Acc, Tile::kRows, Tile::kCols, kPitch, Tile::kAllThreads / (Tile::kCols / 2),
+                       Tile::kTurns, kTurn>;
 
   __device__ static void put(Acc* sums, int turn, int row, int col, const Acc (&x)[kNeighbours]) {
     using Part = Vector<Acc, std::min(kNeighbours, 4)>;
@@ -249,67 +263,6 @@ struct LooseSums {
 #pragma unroll
       for (int i = 0; i < int(std::size(part.e)); ++i) part.e[i] = x[e + i];
       to[e / int(std::size(part.e))] = part;
-    }
-  }
-
-  /// Rows of C or of a part of it, `ld` apart: alpha times the sums, and, if it `reads`, beta times
-  /// what is there. Elements go in pairs, several rows of a thread at once, of which none waits for
-  /// another, and without branches.
-  template <class Out>
-  __device__ static void write(const Acc* sums, Out* c, std::int64_t ld, int rows, int cols,
-                               Acc alpha, Acc beta, bool reads) {
-    using Pair = Vector<Out, 2>;
-    const int lane = int(threadIdx.x) % kLanes, first = int(threadIdx.x) / kLanes;
-    // If rows begin in the middle of a pair, all of a thread's alike: the first lane has one
-    // element, and the last one its last element besides.
-    const bool odd = reinterpret_cast<std::uintptr_t>(c + first * ld) / sizeof(Out) % 2 != 0;
-    const int col = lane * 2 - odd;
-    const bool paired = col >= 0 && col + 1 < cols;
-    const bool besides = odd && lane == kLanes - 1 && cols == Tile::kCols;
-    // The element that is no half of a pair, if there is one.
-    const int at = besides ? 2 : col < 0 ? 1 : 0;
-    const bool single = besides || (!paired && col + at < cols);
-    sums += first * kPitch + lane * 2;
-#pragma unroll 1
-    for (int group = 0; group < rows; group += kGroup * kStep) {
-      Acc x[kGroup][3];
-#pragma unroll
-      for (int i = 0; i < kGroup; ++i) {
-        const Acc* const row = sums + (group + i * kStep) * kPitch;
-        auto pair = *reinterpret_cast<const Vector<Acc, 2>*>(row);
-#pragma unroll
-        for (int t = 1; t < Tile::kTurns; ++t) {
-          const auto next = *reinterpret_cast<const Vector<Acc, 2>*>(row + t * kTurn);
-          pair.e[0] += next.e[0], pair.e[1] += next.e[1];
-        }
-        const Acc before = __shfl_up_sync(~0u, pair.e[1], 1);
-        x[i][0] = alpha * (odd ? before : pair.e[0]);
-        x[i][1] = alpha * (odd ? pair.e[0] : pair.e[1]);
-        x[i][2] = besides ? alpha * pair.e[1] : at == 1 ? x[i][1] : x[i][0];
-      }
-      const auto place = [&](int i) { return c + (first + group + i * kStep) * ld + col; };
-      const auto has = [&](int i) { return first + group + i * kStep < rows; };
-      if (reads) {
-        Out there[kGroup][3] = {};
-#pragma unroll
-        for (int i = 0; i < kGroup; ++i) {
-          if (has(i) && paired) {
-            const Pair both = *reinterpret_cast<const Pair*>(place(i));
-            there[i][0] = both.e[0], there[i][1] = both.e[1];
-          }
-          if (has(i) && single) there[i][2] = place(i)[at];
-        }
-#pragma unroll
-        for (int i = 0; i < kGroup; ++i)
-#pragma unroll
-          for (int e = 0; e < 3; ++e) x[i][e] = multiply_add(beta, widen(there[i][e]), x[i][e]);
-      }
-#pragma unroll
-      for (int i = 0; i < kGroup; ++i) {
-        if (has(i) && paired)
-          *reinterpret_cast<Pair*>(place(i)) = narrow_pair<Out>(x[i][0], x[i][1]);
-        if (has(i) && single) place(i)[at] = narrow<Out>(x[i][2]);
-      }
     }
   }
 };
@@ -360,13 +313,11 @@ __global__ void __launch_bounds__(Tile::kAllThreads, Tile::kBlocks)
   const typename LinesA::Reader read_a(a, p.lda, row0);
   const typename LinesB::Reader read_b(b, p.ldb, col0);
   const auto load = [&](int step) {
-    const unsigned at = shared_address(shared) + unsigned(step % kStages * Mma::kStage);
-    if (step + 1 < steps) {
-      load_a.template load<true>(at, 0);
-      load_b.template load<true>(at + LinesA::kBytes, 0);
-    } else if (step + 1 == steps) {
-      load_a.template load<false>(at, tail);
-      load_b.template load<false>(at + LinesA::kBytes, tail);
+    if (step < steps) {
+      const unsigned at = shared_address(shared) + unsigned(step % kStages * Mma::kStage);
+      const int depth = step + 1 < steps ? Mma::kElements : tail;
+      load_a.load(at, depth);
+      load_b.load(at + LinesA::kBytes, depth);
     }
     commit_copies();
   };
@@ -437,16 +388,10 @@ __global__ void __launch_bounds__(Tile::kAllThreads, Tile::kBlocks)
   __syncthreads();
   const int rows = int(min(p.m - i0, std::int64_t(Tile::kRows)));
   const int cols = int(min(p.n - j0, std::int64_t(Tile::kCols)));
-  const std::int64_t at = i0 * p.ldc + j0;
-  if (p.splits > 1)
-    Sums::write(sums, p.parts + (split * p.tiles.batch + batch) * p.m * p.n + i0 * p.n + j0, p.n,
-                rows, cols, Acc{1}, Acc{0}, false);
-  else if (p.wide)
-    Sums::write(sums, static_cast<WideOut<In>*>(p.C.at(batch)) + at, p.ldc, rows, cols, p.alpha,
-                p.beta, p.read_c);
-  else if constexpr (sizeof(In) == 2)
-    Sums::write(sums, static_cast<In*>(p.C.at(batch)) + at, p.ldc, rows, cols, p.alpha, p.beta,
-                p.read_c);
+  to_results<In>(p, work, [&](auto* c, std::int64_t ld, Acc alpha, Acc beta, bool reads) {
+    Sums::Rows::write(sums, c, ld, int(threadIdx.x) / Sums::Rows::kLanes, rows, cols, alpha, beta,
+                      reads);
+  });
 #endif
 }
 

@@ -5,13 +5,15 @@
 
 namespace mblas::cuda::gemm {
 
-/// Bytes between two rows of a thread, and between two panels.
+/// Bytes from a row of a thread to its next, and from behind the last one in a panel to the next
+/// panel.
 struct MmaSteps {
   std::int64_t row, panel;
 };
 
-/// The tile. The last three are those of tensor_mma_loose.cuh.
-enum class MmaWay { Large, Small, LooseSmall, LooseMedium, LooseLarge };
+/// The tile: of tensor_mma.cuh for operands in pieces of 16 bytes and of 4, and of
+/// tensor_mma_loose.cuh.
+enum class MmaWay { Large, Small, LargeWords, SmallWords, LooseSmall, LooseMedium, LooseLarge };
 
 /// A product whose k is cut into `splits` parts of `depth`. Where there is more than one, the
 /// parts' products go to `parts`, one m×n matrix after another, by split and then by matrix of the
@@ -23,9 +25,8 @@ struct MmaProblem : GemmProblem<Acc> {
   std::int64_t depth;
   int splits;
   MmaWay way;
-  bool wide;    // C is WideOut
-  bool paired;  // neighbours of C may be accessed together
-  bool words;   // lines of A and B begin at multiples of 4 bytes
+  bool wide;   // C is WideOut
+  bool words;  // lines of A and B begin at multiples of 4 bytes
   bool a_along_k, b_along_k;
   Acc* parts;
 };
@@ -68,6 +69,24 @@ struct MmaWork {
     tail = int(depth - (steps - 1) * std::int64_t(step));
   }
 };
+
+/// f(c, ld, alpha, beta, reads) with where a block's sums go, C or its part of it, and what becomes
+/// of them.
+template <class In, class Acc, class Tile, class F>
+__device__ void to_results(const MmaProblem<Acc>& p, const MmaWork<Tile>& work, F&& f) {
+  using Wide = WideOut<In>;
+  void* const c = p.C.at(work.batch);
+  const std::int64_t at = work.i0 * p.ldc + work.j0;
+  if (p.splits > 1 || p.wide) {
+    const bool part = p.splits > 1;
+    auto* const parts = reinterpret_cast<Wide*>(p.parts);  // of int32, Acc is the unsigned one
+    const std::int64_t before = (work.split * p.tiles.batch + work.batch) * p.m * p.n;
+    f(part ? parts + before + work.i0 * p.n + work.j0 : static_cast<Wide*>(c) + at,
+      part ? p.n : p.ldc, part ? Acc{1} : p.alpha, part ? Acc{0} : p.beta, !part && p.read_c);
+  } else if constexpr (sizeof(In) == 2) {
+    f(static_cast<In*>(c) + at, p.ldc, p.alpha, p.beta, p.read_c);
+  }
+}
 
 /// f<kAAlongK, kBAlongK>() with what `p` says.
 template <class Acc, class F>

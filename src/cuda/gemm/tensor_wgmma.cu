@@ -128,13 +128,12 @@ bool is_slower(const GemmArgs& args, const Call& call, const DeviceInfo& device)
   if (args.in == DType::f32 || args.keeper || needs_finish(args)) return false;
   if (!a.copied && !b.copied && call.shape.boxes) return false;
   constexpr double kClearly = 1.05;
-  constexpr double kLess = 1.5;       // microseconds: plan.hpp's, of small products in a graph
   constexpr double kOfResult = 6e-7;  // of 16 bits that are put together to vectors of rows
   Repacked copies[2];
   std::size_t count = 0;
   for (const Source* x : {&a, &b})
     if (x->copied) copies[count++] = x->copy;
-  double own = call.plan.microseconds - kLess;
+  double own = call.plan.microseconds;
   if (count > 0)
     own = std::max(own + repack_microseconds(std::span(copies, count), false), kTwoLaunches);
   if (!call.shape.boxes && size_of(args.out) == 2)

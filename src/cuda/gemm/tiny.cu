@@ -43,6 +43,21 @@ bool takes_larger(const GemmArgs& args, const DeviceInfo& device) {
          std::size_t(plan.bytes(1, args.beta != Scalar{})) <= device.shared_memory / 2;
 }
 
+/// Which of those tensor_mma takes in less time: where its tiles are not left much empty. On an
+/// H200, in graphs, bf16, 300 and 1000 of 68x68x68 take 7.9 and 15.5 us here (there 12.1 and 28.6),
+/// of 85x85x85 12.4 and 33 (17 and 52), of 90x90x90 14.9 and 31 (12.8 and 33), of 108x108x108 14.4
+/// and 43 (15.4 and 41); i8, 400 and 1000 of 84x84x84 17 and 31 (9.6 and 22).
+const char* declines_slower_larger(const GemmArgs& args) {
+  constexpr std::int64_t kFull = 64, kLargest = 108, kLargestOfWords = 84;
+  if (args.config == kForced) return nullptr;
+  const auto bits = access_bits(args.A, args.batch, 2) | access_bits(args.B, args.batch, 2);
+  const std::int64_t largest = bits % 8 == 4 ? kLargestOfWords : kLargest;
+  return size_of(args.in) == 1 || std::min({args.m, args.n, args.k}) <= kFull ||
+                 std::max({args.m, args.n, args.k}) > largest
+             ? "slower than tensor_mma"
+             : nullptr;
+}
+
 /// Whether the copy engine brings the operands to tensor_wgmma as they lie.
 bool suits_engine(const GemmArgs& args, const DeviceInfo& device) {
   const bool along_k = !is_transposed(args.transA) && is_transposed(args.transB);
@@ -52,9 +67,10 @@ bool suits_engine(const GemmArgs& args, const DeviceInfo& device) {
 
 /// Whether products are left to the rows that give each of them blocks of its own, which begin
 /// sooner than those here. An H100, graphs of 20 calls, here and there: one product of 16x16x16,
-/// bf16 2.6 us and 1.6, cf32 4.0 and 2.0, f64 3.3 and 2.2; of 48x48x48, cf64 17.7 and 3.5; bf16
-/// with rows anywhere, 300 of 33x33x33 6.2 and 4.6, 1000 10.8 and 12.1; 1000 of 57x57x57 18.0
-/// and 14.0; in line, 100 of 16x16x16 2.8 and 2.1, 300 2.8 and 3.2; 1000 of 40x40x40 8.0 and 6.9.
+/// bf16 2.6 us and 1.6, cf32 4.0 and 2.0, f64 3.3 and 2.2; of 48x48x48, cf64 17.7 and 3.5; in
+/// line, 100 of 16x16x16 2.8 and 2.1, 300 2.8 and 3.2; 1000 of 40x40x40 8.0 and 6.9. An H200, bf16
+/// with rows anywhere: 300 of 17x17x17 4.1 and 2.6, 1000 6.9 and 6.9, 4000 11.6 and 22.8; 1000 of
+/// 34x34x34 9.5 and 7.3, 4000 21.7 and 20.5; 4000 of 50x50x50 36 and 27.
 const char* declines_slower(const GemmArgs& args, const DeviceInfo& device) {
   const int size = size_of(args.in);
   const std::int64_t most = std::max(args.m, args.n);
@@ -68,14 +84,16 @@ const char* declines_slower(const GemmArgs& args, const DeviceInfo& device) {
     const std::int64_t few = most > kTiniest ? 8 * units : 3 * units / 2;
     return args.batch < few || (size == 2 && most > kEngine) ? "slower than tensor_wgmma" : nullptr;
   }
-  const std::int64_t kLoose = size == 1 ? 40 : 52;
-  return args.batch < 3 * units || most > kLoose ? "slower than tensor_mma" : nullptr;
+  const std::int64_t some = size == 1 ? 18 : 28, many = size == 1 ? 34 : 40;
+  const std::int64_t largest = args.batch < 6 * units ? 0 : args.batch < 20 * units ? some : many;
+  return most > largest ? "slower than tensor_mma" : nullptr;
 }
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (device.capability < 80) return "needs compute capability 8.0";
   if (std::max(args.m, args.n) > most_size(args, device) || args.k > kMostDepth) {
     if (!takes_larger(args, device)) return "for tiny matrices";
+    if (const char* reason = declines_slower_larger(args)) return reason;
   } else if (const char* reason = declines_slower(args, device)) {
     return reason;
   }
