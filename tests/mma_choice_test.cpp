@@ -171,6 +171,7 @@ TEST(MmaChoice, TinyIsForManyNarrowProducts) {
   EXPECT_FALSE(takes(49, 4000)) << "wider tiles pay";
   EXPECT_TRUE(takes(18, 1000, DType::i8));
   EXPECT_FALSE(takes(33, 1000, DType::i8));
+  EXPECT_FALSE(takes(49, 1000, DType::i8)) << "wider tiles pay";
   EXPECT_TRUE(takes(33, 4000, DType::i8));
   EXPECT_FALSE(takes(63, 4000)) << "wider tiles pay";
   EXPECT_TRUE(takes(71, 300)) << "a tile does not hold it";

@@ -8,7 +8,6 @@
 // row a thread, 41. Hints to the second-level cache on what is read or written, and words from
 // neighbours by shuffles, made no difference or cost 1 to 2 us.
 #include <algorithm>
-#include <array>
 #include <bit>
 
 #include "cuda/early.cuh"
@@ -86,18 +85,6 @@ void tile(CopyProblem& x, bool matrices_too) {
   if (matrices_too) x.at_once = most(x.count, std::int64_t(x.across) * x.down);
 }
 
-template <class Element>
-void launch_copies(std::span<const CopyProblem> copies, const CudaQueue& queue) {
-  CopyProblems p = {};
-  std::ranges::copy(copies, p.of);
-  const std::int64_t count = copies.front().count;
-  const bool alike = count == copies.back().count;
-  for (std::size_t i = 0; i < copies.size(); ++i) tile(p.of[i], !alike);
-  const dim3 grid(p.of[0].blocks() + p.of[1].blocks(),
-                  alike ? unsigned(std::min(count, kMostGrid)) : 1);
-  launch_early(queue, copy_kernel<Element>, grid, kThreads, 0, p);
-}
-
 /// Bytes from the end of a row of the copy to a multiple of 16.
 std::size_t rest_of(const Repacked& copy) { return -std::size_t(copy.cols * copy.size) % 16; }
 
@@ -133,9 +120,8 @@ double repack_microseconds(std::span<const Repacked> copies, bool filled) {
 
 void repack(std::span<const RepackJob> jobs, const CudaQueue& queue) {
   using namespace repack_file;
-  std::array<CopyProblem, 2> copies;
-  std::size_t count = 0;
-  int size = 0;
+  CopyProblems p = {};
+  int count = 0, size = 0;
   for (const RepackJob& job : jobs) {
     const Repacked& copy = job.copy;
     if (copy.transposed) {
@@ -143,23 +129,27 @@ void repack(std::span<const RepackJob> jobs, const CudaQueue& queue) {
       continue;
     }
     size = copy.size;
-    copies[count++] = {job.from,
-                       static_cast<std::byte*>(job.to),
-                       copy.rows,
-                       copy.cols * size,
-                       job.ld * size,
-                       copy.ld() * size,
-                       copy.matrix_bytes(),
-                       copy.count};
+    p.of[count++] = {job.from,
+                     static_cast<std::byte*>(job.to),
+                     copy.rows,
+                     copy.cols * size,
+                     job.ld * size,
+                     copy.ld() * size,
+                     copy.matrix_bytes(),
+                     copy.count};
   }
   if (count == 0) return;
-  const std::span all(copies.data(), count);
+  const bool alike = count == 1 || p.of[0].count == p.of[1].count;
+  for (int i = 0; i < count; ++i) tile(p.of[i], !alike);
+  const dim3 grid(p.of[0].blocks() + p.of[1].blocks(),
+                  alike ? unsigned(std::min(p.of[0].count, kMostGrid)) : 1);
+  const auto launch = [&](auto kernel) { launch_early(queue, kernel, grid, kThreads, 0, p); };
   if (size == 1)
-    launch_copies<std::uint8_t>(all, queue);
+    launch(copy_kernel<std::uint8_t>);
   else if (size == 2)
-    launch_copies<std::uint16_t>(all, queue);
+    launch(copy_kernel<std::uint16_t>);
   else
-    launch_copies<std::uint32_t>(all, queue);
+    launch(copy_kernel<std::uint32_t>);
 }
 
 }  // namespace mblas::cuda::gemm

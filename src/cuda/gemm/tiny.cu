@@ -26,10 +26,11 @@ std::int64_t most_size(const GemmArgs& args, const DeviceInfo& device) {
 }
 constexpr std::int64_t kMostDepth = 64;
 
-bool is_in_vectors(const GemmArgs& args) {
+std::uintptr_t bits_of_inputs(const GemmArgs& args) {
   const int size = size_of(args.in);
-  return (access_bits(args.A, args.batch, size) | access_bits(args.B, args.batch, size)) % 16 == 0;
+  return access_bits(args.A, args.batch, size) | access_bits(args.B, args.batch, size);
 }
+bool is_in_vectors(const GemmArgs& args) { return bits_of_inputs(args) % 16 == 0; }
 
 /// Whether larger ones of narrow types are for it too: batches whose rows start anywhere, for which
 /// tensor_wgmma would copy operands, and which come as runs here.
@@ -50,8 +51,7 @@ bool takes_larger(const GemmArgs& args, const DeviceInfo& device) {
 const char* declines_slower_larger(const GemmArgs& args) {
   constexpr std::int64_t kFull = 64, kLargest = 108, kLargestOfWords = 84;
   if (args.config == kForced) return nullptr;
-  const auto bits = access_bits(args.A, args.batch, 2) | access_bits(args.B, args.batch, 2);
-  const std::int64_t largest = bits % 8 == 4 ? kLargestOfWords : kLargest;
+  const std::int64_t largest = bits_of_inputs(args) % 8 == 4 ? kLargestOfWords : kLargest;
   return size_of(args.in) == 1 || std::min({args.m, args.n, args.k}) <= kFull ||
                  std::max({args.m, args.n, args.k}) > largest
              ? "slower than tensor_mma"
