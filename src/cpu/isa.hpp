@@ -65,6 +65,7 @@ struct GemmPanels {
   int mr, nr;           ///< rows and columns of C that the largest microkernel keeps in registers
   int size;             ///< bytes of an element
   bool constant_steps;  ///< steps of k through packed panels take fewer instructions than others
+  bool copied_rows;     ///< so do steps through rows of A that were copied
   int most_shallow;     ///< k up to which there is `shallow`
   /// A tile whose B has contiguous rows in panels of nr columns, panel j * b_panel elements after
   /// the first for columns from j. All panels pass by a slice of A. Unless `copies` is null, it is

@@ -169,14 +169,21 @@ bool streams_columns(const GemmArgs& args, const GemmPanels& panels, std::int64_
          !collide(args.A.ld * panels.size, int(args.k));
 }
 
-/// Panels of B from which on it pays to copy each slice of an A of so many bytes. If that is
-/// transposed, a slice is a part of each of many lines, of which the caches keep the less the
-/// larger A is (float on an Emerald Rapids Xeon: 2048×128×2048 1.56 times as fast, 4096×96×4096 2.3
-/// times).
-std::int64_t panels_worth_copying(std::int64_t a_bytes, bool trans_a) {
+/// Panels of B from which on it pays to copy each slice of A, whose columns are contiguous if
+/// `trans_a`, in all so many bytes. Such a slice is a part of each of many lines, of which the
+/// caches keep the less the larger A is (float on an Emerald Rapids Xeon: 2048×128×2048 1.56 times
+/// as fast, 4096×96×4096 2.3 times). Rows whose copies take fewer instructions pay early (float
+/// 256³, of eight panels, on that Xeon is 4 to 13 percent faster while the core is shared and takes
+/// 2 to 4 percent longer while it is not; 128³, of four, 7 to 10 and 5), others where B is packed
+/// as well.
+std::int64_t panels_worth_copying(const GemmPanels& panels, std::int64_t a_bytes, bool trans_a,
+                                  bool packed_b) {
+  constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
   const std::int64_t second = cache_sizes().second;
-  if (!trans_a || a_bytes <= second / 4) return 12;
-  return a_bytes <= second / 8 * 5 ? 4 : 2;
+  const int parts = is_complex(panels.type) ? 2 : 1;  // as many multiply-adds of an element
+  if (!trans_a && panels.copied_rows) return 2 * panels.size / parts;
+  if (!trans_a) return packed_b ? 12 : never;
+  return a_bytes <= second / 4 ? 12 : a_bytes <= second / 8 * 5 ? 4 : 2;
 }
 
 std::int64_t columns_of(const Plan& p) {
@@ -243,8 +250,7 @@ Plan plan(const GemmArgs& args, const GemmPanels& panels, int num_threads) {
   else if (!trans_a && collide(args.A.ld * size, panels.mr))
     p.pack_a = across >= 4;
   else
-    p.pack_a =
-        across >= panels_worth_copying(own_rows * k * size, trans_a) && (trans_a || p.pack_b);
+    p.pack_a = across >= panels_worth_copying(panels, own_rows * k * size, trans_a, p.pack_b);
   p.pack_a = p.pack_a && args.k > 0 && !p.shallow && !streams_columns(args, panels, across);
   // Nothing is kept between panels of B where there is one.
   if (!p.by_rows && !p.pack_a && across == 1 && args.epilogue.is_none()) p.mc = p.rows = own_rows;
