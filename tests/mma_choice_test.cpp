@@ -165,7 +165,14 @@ TEST(MmaChoice, TinyIsForManyNarrowProducts) {
   for (const std::int64_t n : {20, 33, 49})
     for (const std::int64_t batch : {1, 30, 300})
       EXPECT_FALSE(takes(n, batch)) << n << " " << batch;
-  EXPECT_TRUE(takes(20, 1000));
+  for (const std::int64_t n : {17, 20, 24, 31, 32})
+    for (const std::int64_t batch : {1000, 10000, 100000})
+      EXPECT_FALSE(takes(n, batch)) << n << " " << batch << ": tensor_mma has a warp for each";
+  for (const std::int64_t n : {4, 8, 14, 16}) EXPECT_FALSE(takes(n, 1000)) << n << ": likewise";
+  EXPECT_TRUE(takes(8, 2000));
+  EXPECT_TRUE(takes(16, 2000)) << "rows in line";
+  EXPECT_FALSE(takes(14, 4000));
+  EXPECT_TRUE(takes(14, 10000));
   EXPECT_FALSE(takes(33, 1000)) << "tensor_mma begins sooner";
   EXPECT_TRUE(takes(33, 4000));
   EXPECT_FALSE(takes(49, 4000)) << "wider tiles pay";

@@ -39,13 +39,16 @@ struct Cost {
   static constexpr double kSecondKernel = 5000;
   static constexpr TileCost kLargeWords = {2.16, 1.15, 0.89}, kSmallWords = {1.4, 0.3, 0.384},
                             kLooseSmall = {0.83, 0.134, 0.332}, kLooseMedium = {1.2, 0.077, 0.489},
-                            kLooseLarge = {1.42, 0.063, 0.746}, kLooseOneStage = {0.63, 0.3, 0.525};
+                            kLooseLarge = {1.42, 0.063, 0.746}, kLooseOneStage = {0.63, 0.3, 0.525},
+                            kLooseWarp = {0.3, 0.11, 0.2};
   // Of a loose tile's step, where lines begin at words, by how many operands do not run along k.
   static constexpr double kWords[] = {0.7, 0.86, 0.98};
   static constexpr double kStart = 1500;   // of a launch
   static constexpr double kMemory = 1800;  // bytes of A, B and C a clock of the device
   static constexpr double kPerMicrosecond = 1700;
 };
+static_assert(LooseMmaWarp::kRows == kMmaWarp && LooseMmaWarp::kCols == kMmaWarp &&
+              LooseMmaWarp::kDepth == 2 * kMmaWarp);
 constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 constexpr std::int64_t kLeastDepthBytes = 512;
 constexpr double kMostPartsBytes = 256 << 20;
@@ -219,8 +222,11 @@ struct Call {
                                                  Cost::kSmallWords));
       const double rate = words ? Cost::kWords[!a.along_k + !b.along_k] : 1;
       if (allows(MmaWay::LooseSmall))
-        consider(direct_plan_for<LooseMmaSmall>(args, MmaWay::LooseSmall, units, splits,
-                                                Cost::kLooseSmall, rate));
+        consider(takes_warp(args.k, size_of(args.in))
+                     ? direct_plan_for<LooseMmaWarp>(args, MmaWay::LooseSmall, units, splits,
+                                                     Cost::kLooseWarp, rate)
+                     : direct_plan_for<LooseMmaSmall>(args, MmaWay::LooseSmall, units, splits,
+                                                      Cost::kLooseSmall, rate));
       if (allows(MmaWay::LooseMedium))
         consider(direct_plan_for<LooseMmaMedium>(args, MmaWay::LooseMedium, units, splits,
                                                  Cost::kLooseMedium, rate));

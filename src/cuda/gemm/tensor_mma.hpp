@@ -5,6 +5,9 @@
 
 namespace mblas::cuda::gemm {
 
+/// m, n and k of 16-bit products of a batch up to which each has a block of one warp there.
+inline constexpr std::int64_t kMmaWarp = 32;
+
 /// Its own estimate of its time, copies of operands included; infinity where it declines, or would
 /// copy those of a batch.
 double tensor_mma_microseconds(const GemmArgs& args, const DeviceInfo& device);

@@ -59,6 +59,21 @@ bool in_one_stage(std::int64_t k, int size) {
   return k > 0 && k * size <= Tile::kDepth;
 }
 
+/// A warp that has a block to itself, for 16-bit matrices of a batch that are no larger than its
+/// part of C and k of one stage, half as deep as others': a multiprocessor has all blocks of a
+/// thousand such at once.
+struct LooseMmaWarp : LooseMmaTile<32, 32, 1, 20> {
+  static constexpr int kDepth = 64;
+  static constexpr int kStages = 1;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+  static constexpr int kBlocks = 16;
+#endif
+};
+/// Whether LooseMmaWarp takes the place of LooseMmaSmall.
+inline bool takes_warp(std::int64_t k, int size) {
+  return size == 2 && in_one_stage<LooseMmaWarp>(k, size);
+}
+
 /// kOuter rows of A, or columns of B, by kDepth bytes of k in shared memory, of elements of kSize
 /// bytes. kAlongK: lines run along k. kWords: they begin at multiples of 4 bytes.
 template <class Tile, int kOuter, int kSize, bool kAlongK, bool kWords>
@@ -399,6 +414,8 @@ template <class In, class Tile>
 void run_mma_loose(MmaProblem<Accumulator<In>> p, const CudaQueue& queue) {
   if constexpr (std::is_same_v<Tile, LooseMmaLarge>)
     if (in_one_stage<Tile>(p.k, sizeof(In))) return run_mma_loose<In, OneStage<Tile>>(p, queue);
+  if constexpr (std::is_same_v<Tile, LooseMmaSmall> && sizeof(In) == 2)
+    if (takes_warp(p.k, sizeof(In))) return run_mma_loose<In, LooseMmaWarp>(p, queue);
   const dim3 grid = mma_grid<Tile>(p);
   with_majors(p, [&]<bool kAAlongK, bool kBAlongK>() {
     const auto run = [&]<bool kWords>() {

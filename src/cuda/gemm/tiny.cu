@@ -10,6 +10,7 @@
 // places of copies found by steps from the last one instead of by division, blocks of 256 threads
 // for several products.
 #include "cuda/gemm/fills.hpp"
+#include "cuda/gemm/tensor_mma.hpp"
 #include "cuda/gemm/tiny.cuh"
 #include "cuda/kernels.hpp"
 
@@ -69,8 +70,11 @@ bool suits_engine(const GemmArgs& args, const DeviceInfo& device) {
 /// sooner than those here. An H100, graphs of 20 calls, here and there: one product of 16x16x16,
 /// bf16 2.6 us and 1.6, cf32 4.0 and 2.0, f64 3.3 and 2.2; of 48x48x48, cf64 17.7 and 3.5; in
 /// line, 100 of 16x16x16 2.8 and 2.1, 300 2.8 and 3.2; 1000 of 40x40x40 8.0 and 6.9. An H200, bf16
-/// with rows anywhere: 300 of 17x17x17 4.1 and 2.6, 1000 6.9 and 6.9, 4000 11.6 and 22.8; 1000 of
-/// 34x34x34 9.5 and 7.3, 4000 21.7 and 20.5; 4000 of 50x50x50 36 and 27.
+/// with rows anywhere: 1000 of 34x34x34 9.5 and 7.3, 4000 21.7 and 20.5; 4000 of 50x50x50 36
+/// and 27. Where tensor_mma has a warp for each: 1000 of 8x8x8 3.2 and 2.1, 2000 3.3 and 3.6; 1000
+/// of 14x14x14 3.9 and 2.2, 4000 7.4 and 5.9, 10000 11.5 and 13.3; in line 1000 of 16x16x16 3.0 and
+/// 2.2, 2000 3.9 and 3.2, 4000 5.1 and 5.9; 1000 of 17x17x17 6.7 and 3.1, 10000 22 and 16; 10000 of
+/// 31x31x31 38 and 26.
 const char* declines_slower(const GemmArgs& args, const DeviceInfo& device) {
   const int size = size_of(args.in);
   const std::int64_t most = std::max(args.m, args.n);
@@ -79,8 +83,13 @@ const char* declines_slower(const GemmArgs& args, const DeviceInfo& device) {
                                        : nullptr;
   if (args.config == kForced || args.batch == 0) return nullptr;
   const std::int64_t units = device.compute_units;
+  constexpr std::int64_t kTiniest = 16;
+  if (size == 2 && args.k > 0 && std::max(most, args.k) <= kMmaWarp) {
+    const std::int64_t few = most <= kNarrow || is_in_vectors(args) ? 12 * units : 50 * units;
+    return most > kTiniest || args.batch < few ? "slower than tensor_mma" : nullptr;
+  }
   if (suits_engine(args, device)) {
-    constexpr std::int64_t kEngine = 40, kTiniest = 16;
+    constexpr std::int64_t kEngine = 40;
     const std::int64_t few = most > kTiniest ? 8 * units : 3 * units / 2;
     return args.batch < few || (size == 2 && most > kEngine) ? "slower than tensor_wgmma" : nullptr;
   }
