@@ -142,6 +142,8 @@ TEST(MmaChoice, HoppersLeavesWhatItWouldCopyForLonger) {
   batch.A.stride = batch.B.stride = batch.C.stride = 250 * 250;
   EXPECT_TRUE(leaves(batch)) << "tensor_mma has tiles of words";
   EXPECT_FALSE(leaves(half_product(200, 1504, 56))) << "nothing is copied";
+  EXPECT_TRUE(leaves(half_product(32, 32, 32))) << "tensor_mma has a warp for it";
+  EXPECT_FALSE(leaves(half_product(32, 40, 32)));
   EXPECT_FALSE(leaves(half_product(4095, 4097, 4093)));
   EXPECT_FALSE(leaves(product(DType::i8, DType::i32, 4096, 4096, 4096)));
   GemmArgs args = half_product(711, 711, 24);
@@ -165,12 +167,13 @@ TEST(MmaChoice, TinyIsForManyNarrowProducts) {
   for (const std::int64_t n : {20, 33, 49})
     for (const std::int64_t batch : {1, 30, 300})
       EXPECT_FALSE(takes(n, batch)) << n << " " << batch;
-  for (const std::int64_t n : {17, 20, 24, 31, 32})
+  for (const std::int64_t n : {17, 20, 31})
     for (const std::int64_t batch : {1000, 10000, 100000})
       EXPECT_FALSE(takes(n, batch)) << n << " " << batch << ": tensor_mma has a warp for each";
-  for (const std::int64_t n : {4, 8, 14, 16}) EXPECT_FALSE(takes(n, 1000)) << n << ": likewise";
+  for (const std::int64_t n : {4, 8, 14, 16, 24, 32})
+    EXPECT_FALSE(takes(n, 1000)) << n << ": likewise";
   EXPECT_TRUE(takes(8, 2000));
-  EXPECT_TRUE(takes(16, 2000)) << "rows in line";
+  for (const std::int64_t n : {16, 32}) EXPECT_TRUE(takes(n, 2000)) << n << ": rows in line";
   EXPECT_FALSE(takes(14, 4000));
   EXPECT_TRUE(takes(14, 10000));
   EXPECT_FALSE(takes(33, 1000)) << "tensor_mma begins sooner";

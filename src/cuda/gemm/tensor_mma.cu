@@ -40,7 +40,7 @@ struct Cost {
   static constexpr TileCost kLargeWords = {2.16, 1.15, 0.89}, kSmallWords = {1.4, 0.3, 0.384},
                             kLooseSmall = {0.83, 0.134, 0.332}, kLooseMedium = {1.2, 0.077, 0.489},
                             kLooseLarge = {1.42, 0.063, 0.746}, kLooseOneStage = {0.63, 0.3, 0.525},
-                            kLooseWarp = {0.3, 0.11, 0.2};
+                            kLooseWarp = {0.5, 0.13, 0.22};
   // Of a loose tile's step, where lines begin at words, by how many operands do not run along k.
   static constexpr double kWords[] = {0.7, 0.86, 0.98};
   static constexpr double kStart = 1500;   // of a launch

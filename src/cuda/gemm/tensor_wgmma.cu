@@ -4,6 +4,8 @@
 // The copy engine takes matrices whose rows start at multiples of 16 bytes, the tensor cores those
 // of 1 and 4 bytes with k innermost, but for one of floats. Others are copied, transposed where
 // need be, before: a reading and a writing of the operand, at the speed of memory.
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/finish.hpp"
@@ -122,10 +124,15 @@ struct Call {
 
 /// Whether copying operands, or storing a C that the copy engine cannot, would take clearly longer
 /// than tensor_mma, which may take them as they lie. A plan's is copied once, and what is not fused
-/// takes one more launch there.
+/// takes one more launch there. Products that have a block of one warp there are left to it in any
+/// case (H200, graphs, bf16: 100 of 16x16x16 2.1 us here and 1.7 there, 1000 of 30x8x16 6.7
+/// and 2.3, 10000 52 and 13).
 bool is_slower(const GemmArgs& args, const Call& call, const DeviceInfo& device) {
   const auto& [a, b, turned] = call.sources;
   if (args.in == DType::f32 || args.keeper || needs_finish(args)) return false;
+  const auto there = [&] { return tensor_mma_microseconds(args, device); };
+  if (size_of(args.in) == 2 && args.k > 0 && std::max({args.m, args.n, args.k}) <= kMmaWarp)
+    return std::isfinite(there());
   if (!a.copied && !b.copied && call.shape.boxes) return false;
   constexpr double kClearly = 1.05;
   constexpr double kOfResult = 6e-7;  // of 16 bits that are put together to vectors of rows
@@ -138,7 +145,7 @@ bool is_slower(const GemmArgs& args, const Call& call, const DeviceInfo& device)
     own = std::max(own + repack_microseconds(std::span(copies, count), false), kTwoLaunches);
   if (!call.shape.boxes && size_of(args.out) == 2)
     own += kOfResult * double(args.m) * double(args.n) * double(args.batch);
-  return own > kClearly * tensor_mma_microseconds(args, device);
+  return own > kClearly * there();
 }
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {

@@ -85,8 +85,10 @@ const char* declines_slower(const GemmArgs& args, const DeviceInfo& device) {
   const std::int64_t units = device.compute_units;
   constexpr std::int64_t kTiniest = 16;
   if (size == 2 && args.k > 0 && std::max(most, args.k) <= kMmaWarp) {
-    const std::int64_t few = most <= kNarrow || is_in_vectors(args) ? 12 * units : 50 * units;
-    return most > kTiniest || args.batch < few ? "slower than tensor_mma" : nullptr;
+    const bool in_line = is_in_vectors(args);
+    if (most > kTiniest && !in_line) return "slower than tensor_mma";
+    const std::int64_t few = most <= kNarrow || in_line ? 12 * units : 50 * units;
+    return args.batch < few ? "slower than tensor_mma" : nullptr;
   }
   if (suits_engine(args, device)) {
     constexpr std::int64_t kEngine = 40;
