@@ -173,7 +173,9 @@ TEST(MmaChoice, TinyIsForManyNarrowProducts) {
   for (const std::int64_t n : {4, 8, 14, 16, 24, 32})
     EXPECT_FALSE(takes(n, 1000)) << n << ": likewise";
   EXPECT_TRUE(takes(8, 2000));
-  for (const std::int64_t n : {16, 32}) EXPECT_TRUE(takes(n, 2000)) << n << ": rows in line";
+  EXPECT_TRUE(takes(16, 3000)) << "rows in line";
+  EXPECT_FALSE(takes(32, 4000));
+  EXPECT_TRUE(takes(32, 10000)) << "rows in line";
   EXPECT_FALSE(takes(14, 4000));
   EXPECT_TRUE(takes(14, 10000));
   EXPECT_FALSE(takes(33, 1000)) << "tensor_mma begins sooner";

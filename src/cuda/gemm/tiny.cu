@@ -1,6 +1,7 @@
 // Batches of tiny products. Limited by memory, 3 n^2 elements for n^3 multiply-adds, and almost as
 // much by the issue of instructions: those that move and place elements are more than those that
-// multiply. A block of one product would leave most of its threads and of the memory's width idle.
+// multiply. A block of one product would leave most of its threads and of the memory's width idle
+// (but for 16-bit types one of a single warp does not: tensor_mma has those).
 // Here a block takes as many as fill some 32 to 64 KiB of shared memory (tiny.cuh), and a
 // multiprocessor has several such blocks, some of which load while others compute: on the ordinary
 // cores (tiny_simt.cuh), or by mma.sync where narrow types fill its tiles (tiny_mma.cu). Of narrow
@@ -87,8 +88,8 @@ const char* declines_slower(const GemmArgs& args, const DeviceInfo& device) {
   if (size == 2 && args.k > 0 && std::max(most, args.k) <= kMmaWarp) {
     const bool in_line = is_in_vectors(args);
     if (most > kTiniest && !in_line) return "slower than tensor_mma";
-    const std::int64_t few = most <= kNarrow || in_line ? 12 * units : 50 * units;
-    return args.batch < few ? "slower than tensor_mma" : nullptr;
+    const std::int64_t few = most <= kNarrow ? 12 : in_line && most <= kTiniest ? 20 : 50;
+    return args.batch < few * units ? "slower than tensor_mma" : nullptr;
   }
   if (suits_engine(args, device)) {
     constexpr std::int64_t kEngine = 40;
