@@ -180,7 +180,7 @@ std::int64_t panels_worth_copying(const GemmPanels& panels, std::int64_t a_bytes
                                   bool packed_b) {
   constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
   const std::int64_t second = cache_sizes().second;
-  const int parts = is_complex(panels.type) ? 2 : 1;  // as many multiply-adds of an element
+  const int parts = is_complex(panels.type) ? 2 : 1;  // by each of which a vector is multiplied
   if (!trans_a && panels.copied_rows) return 2 * panels.size / parts;
   if (!trans_a) return packed_b ? 12 : never;
   return a_bytes <= second / 4 ? 12 : a_bytes <= second / 8 * 5 ? 4 : 2;

@@ -1,12 +1,17 @@
 // tensor_mma as the one that may be faster than a kernel that copies operands.
 #pragma once
 
+#include <algorithm>
+
 #include "mblas/backend.hpp"
 
 namespace mblas::cuda::gemm {
 
-/// m, n and k of 16-bit products of a batch up to which each has a block of one warp there.
-inline constexpr std::int64_t kMmaWarp = 32;
+inline constexpr std::int64_t kMmaWarp = 32;  // most rows, columns and k of a warp by itself
+/// Whether each product of a batch has a block of one warp there.
+inline bool has_mma_warp(const GemmArgs& args) {
+  return size_of(args.in) == 2 && args.k > 0 && std::max({args.m, args.n, args.k}) <= kMmaWarp;
+}
 
 /// Its own estimate of its time, copies of operands included; infinity where it declines, or would
 /// copy those of a batch.

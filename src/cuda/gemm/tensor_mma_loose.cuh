@@ -60,8 +60,7 @@ bool in_one_stage(std::int64_t k, int size) {
 }
 
 /// A warp that has a block to itself, for 16-bit matrices of a batch that are no larger than its
-/// part of C and k of one stage, half as deep as others': a multiprocessor has all blocks of a
-/// thousand such at once.
+/// part of C and a k of one stage: the device has the blocks of a thousand such at once.
 struct LooseMmaWarp : LooseMmaTile<32, 32, 1, 20> {
   static constexpr int kDepth = 64;
   static constexpr int kStages = 1;

@@ -4,7 +4,6 @@
 // The copy engine takes matrices whose rows start at multiples of 16 bytes, the tensor cores those
 // of 1 and 4 bytes with k innermost, but for one of floats. Others are copied, transposed where
 // need be, before: a reading and a writing of the operand, at the speed of memory.
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -131,8 +130,7 @@ bool is_slower(const GemmArgs& args, const Call& call, const DeviceInfo& device)
   const auto& [a, b, turned] = call.sources;
   if (args.in == DType::f32 || args.keeper || needs_finish(args)) return false;
   const auto there = [&] { return tensor_mma_microseconds(args, device); };
-  if (size_of(args.in) == 2 && args.k > 0 && std::max({args.m, args.n, args.k}) <= kMmaWarp)
-    return std::isfinite(there());
+  if (has_mma_warp(args)) return std::isfinite(there());
   if (!a.copied && !b.copied && call.shape.boxes) return false;
   constexpr double kClearly = 1.05;
   constexpr double kOfResult = 6e-7;  // of 16 bits that are put together to vectors of rows

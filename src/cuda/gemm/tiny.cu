@@ -85,7 +85,7 @@ const char* declines_slower(const GemmArgs& args, const DeviceInfo& device) {
   if (args.config == kForced || args.batch == 0) return nullptr;
   const std::int64_t units = device.compute_units;
   constexpr std::int64_t kTiniest = 16;
-  if (size == 2 && args.k > 0 && std::max(most, args.k) <= kMmaWarp) {
+  if (has_mma_warp(args)) {
     const bool in_line = is_in_vectors(args);
     if (most > kTiniest && !in_line) return "slower than tensor_mma";
     const std::int64_t few = most <= kNarrow ? 12 : in_line && most <= kTiniest ? 20 : 50;
