@@ -183,8 +183,8 @@ MBLAS_INLINE void add_row(V (&sums)[NV], [[maybe_unused]] bool reads, const std:
 #if defined(__AVX512F__)
   // In the order of the rows, which GCC would change and then copy sums.
   if (NV == 2 && reads) {
-    using Element [[gnu::may_alias, gnu::aligned(1)]] = Real;
-    const auto& y = *reinterpret_cast<const Element*>(from);
+    using Aliased [[gnu::may_alias, gnu::aligned(1)]] = Real;
+    const auto& y = *reinterpret_cast<const Aliased*>(from);
 #pragma GCC unroll 3
     for (int v = 0; v < NV; ++v)
       if constexpr (sizeof(Real) == 4)
@@ -586,6 +586,8 @@ MBLAS_INLINE void fetch_c(Micro<T>& s, const GemmTile& t, bool by_rows) {
   // With constant steps what comes between chunks takes as many instructions as a chunk of four
   // (4096×4096×32 on a Zen 4 whose core is shared: float and double 1.35 times as fast without).
   if (s.chunk < kLeastChunk || (kSteps > 1 && t.k <= kShort)) s.chunk = 0;
+  // Where nothing is fetched there is nothing to stop for; what A needs by rows fetch_a sets.
+  if (!s.prefetch && (kMemoryOperands || (kSteps > 1 && !by_rows))) s.chunk = 0;
 }
 
 /// Spreads the fetches of so many lines of A over a microkernel, in chunks of their own by AVX-512
@@ -909,7 +911,6 @@ template <class T>
 void block_panels(const GemmTile& t, std::int64_t b_panel, bool sliced) {
   Micro<T> s = micro_of<T>(t);
   fetch_c(s, t, false);
-  if (kSteps > 1 && !s.prefetch) s.chunk = 0;  // nothing is fetched
   const bool rows = !sliced && t.a_col == 1;
   const std::int64_t row_bytes = t.k * T::kSize;
   if (s.ahead > 0 && rows && row_bytes >= kLine && t.m * row_bytes > kFetchRowsFrom)
