@@ -63,15 +63,16 @@ enum class SliceCopies { InTurn, Kept, There };
 struct GemmPanels {
   DType type;
   int mr, nr;           ///< rows and columns of C that the largest microkernel keeps in registers
+  int wide;             ///< columns that block_rows takes as one panel, if more than nr
   int size;             ///< bytes of an element
   bool constant_steps;  ///< steps of k through packed panels take fewer instructions than others
   bool copied_rows;     ///< so do steps through rows of A that were copied
   int most_shallow;     ///< k up to which there is `shallow`
-  /// A tile whose B has contiguous rows in panels of nr columns, panel j * b_panel elements after
-  /// the first for columns from j. All panels pass by a slice of A. Unless `copies` is null, it is
-  /// copied there first, column by column, in room for mr rows of k elements and kSlicePad bytes;
-  /// where its columns are contiguous, with others up to kCopiedColumn bytes of each column; where
-  /// copies are kept, for all rows.
+  /// A tile whose B has contiguous rows in panels of nr columns, or a packed one of `wide`, panel
+  /// j * b_panel elements after the first for columns from j. All panels pass by a slice of A.
+  /// Unless `copies` is null, it is copied there first, column by column, in room for mr rows of k
+  /// elements and kSlicePad bytes; where its columns are contiguous, with others up to
+  /// kCopiedColumn bytes of each column; where copies are kept, for all rows.
   void (*block_rows)(const GemmTile& tile, std::int64_t b_panel, std::byte* copies,
                      SliceCopies how);
   /// The same with all slices of A passing by a panel of B. `sliced`: A is as pack_a left it where
@@ -83,10 +84,11 @@ struct GemmPanels {
   /// m rows, `depth` deep: to rows of packed_row elements where a_col is 1, else to slices.
   void (*pack_a)(void* to, const void* from, std::int64_t a_row, std::int64_t a_col, std::int64_t m,
                  std::int64_t depth, std::int64_t packed_row);
-  /// Panels [depth][nr] of `cols` columns, filled up with zeros; the last one, where steps are
-  /// constant and half a panel holds it, [depth][nr / 2].
+  /// Panels [depth][width] of `cols` columns, filled up with zeros, width being nr or, for no more
+  /// columns than that, `wide`; the last one, where steps are constant and half of nr holds it,
+  /// [depth][nr / 2].
   void (*pack_b)(void* to, const void* from, std::int64_t b_row, std::int64_t b_col,
-                 std::int64_t depth, std::int64_t cols);
+                 std::int64_t depth, std::int64_t cols, std::int64_t width);
   /// `count` tiles one after the other, without workspace; B must have contiguous rows or fit
   /// kSmallBytes when packed.
   void (*small)(const GemmTile& first, std::int64_t count, std::int64_t stride_a,

@@ -153,11 +153,14 @@ bool is_shallow(const GemmArgs& args, const GemmPanels& panels) {
          args.n >= kLeastColumns && (args.m * row <= kMostBytes || row <= kShortRow);
 }
 
+/// Does a microkernel take n columns that are more than a panel?
+bool is_wide(std::int64_t n, const GemmPanels& panels) { return n > panels.nr && n <= panels.wide; }
+
 /// Does a microkernel take all columns of a shallow B, where it lies? (By AVX2 on a Zen 4 float
-/// 100000×20×20 1.47 times as fast so, TN 1.75 times, double 100000×12×12 1.46, 1000×24×64 1.19.)
+/// 100000×20×20 1.47 times as fast so, TN 1.75 times, double 100000×12×12 1.46, 1000×24×64 1.19; by
+/// AVX-512 on an Emerald Rapids Xeon float 20000×48×32 1.06, TN 1.2, double 100000×20×20 1.2.)
 bool is_narrow(const GemmArgs& args, const GemmPanels& panels) {
-  return panels.constant_steps && !is_complex(args.in) && args.k > 0 && args.k <= kShallow &&
-         args.n > panels.nr && args.n <= panels.nr / 2 * 3 && !is_transposed(args.transB);
+  return args.k > 0 && args.k <= kShallow && is_wide(args.n, panels) && !is_transposed(args.transB);
 }
 
 /// Are columns of a shallow A read where they lie by all panels of B? Each of them is a stream (by
@@ -169,19 +172,26 @@ bool streams_columns(const GemmArgs& args, const GemmPanels& panels, std::int64_
          !collide(args.A.ld * panels.size, int(args.k));
 }
 
-/// Panels of B from which on it pays to copy each slice of A, whose columns are contiguous if
-/// `trans_a`, in all so many bytes. Such a slice is a part of each of many lines, of which the
-/// caches keep the less the larger A is (float on an Emerald Rapids Xeon: 2048×128×2048 1.56 times
-/// as fast, 4096×96×4096 2.3 times). Rows whose copies take fewer instructions pay early (float
+/// Panels of B from which on it pays to copy each slice of an A of so many bytes. Where its columns
+/// are contiguous a slice is a part of each of many lines, of which the caches keep the less the
+/// larger A is and the fewer sets they fall into (TN on an Emerald Rapids Xeon: float 20000×64×300
+/// 1.12 times as fast, 1024×128×1024 1.06, 400×400×400 1.05, but 1000×64×1000 0.91; double
+/// 1000×512×1000 1.12, 500×64×500 0.89). Rows whose copies take fewer instructions pay early (float
 /// 256³, of eight panels, on that Xeon is 4 to 13 percent faster while the core is shared and takes
 /// 2 to 4 percent longer while it is not; 128³, of four, 7 to 10 and 5), others where B is packed
 /// as well.
-std::int64_t panels_worth_copying(const GemmPanels& panels, std::int64_t a_bytes, bool trans_a,
-                                  bool packed_b) {
+std::int64_t panels_worth_copying(const GemmArgs& args, const GemmPanels& panels,
+                                  std::int64_t a_bytes, bool packed_b) {
   constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
   const std::int64_t second = cache_sizes().second;
-  const int parts = is_complex(panels.type) ? 2 : 1;  // by each of which a vector is multiplied
-  if (!trans_a && panels.copied_rows) return 2 * panels.size / parts;
+  const bool trans_a = is_transposed(args.transA);
+  if (panels.copied_rows) {
+    // An element that is copied is multiplied by two vectors of a panel for each of its parts.
+    const int unit = panels.size / (is_complex(panels.type) ? 8 : 4);
+    if (trans_a && a_bytes >= 8 * second) return 2 * unit;
+    if (trans_a && args.A.ld * panels.size % 2048 == 0) return 4 * unit;
+    return 8 * unit;
+  }
   if (!trans_a) return packed_b ? 12 : never;
   return a_bytes <= second / 4 ? 12 : a_bytes <= second / 8 * 5 ? 4 : 2;
 }
@@ -240,7 +250,7 @@ Plan plan(const GemmArgs& args, const GemmPanels& panels, int num_threads) {
                    : std::min(p.rows, part_of(own_rows, std::max<std::int64_t>(most_m, panels.mr),
                                               panels.mr));
 
-  const std::int64_t across = divide_up(own_cols, panels.nr);
+  const std::int64_t across = is_wide(own_cols, panels) ? 1 : divide_up(own_cols, panels.nr);
   const std::int64_t slices = divide_up(own_rows, panels.mr);
   const bool a_far = args.A.ld * size >= (trans_a ? 1024 : 4096);
   p.pack_b = slices >= p.b_slices;
@@ -250,7 +260,7 @@ Plan plan(const GemmArgs& args, const GemmPanels& panels, int num_threads) {
   else if (!trans_a && collide(args.A.ld * size, panels.mr))
     p.pack_a = across >= 4;
   else
-    p.pack_a = across >= panels_worth_copying(panels, own_rows * k * size, trans_a, p.pack_b);
+    p.pack_a = across >= panels_worth_copying(args, panels, own_rows * k * size, p.pack_b);
   p.pack_a = p.pack_a && args.k > 0 && !p.shallow && !streams_columns(args, panels, across);
   // Nothing is kept between panels of B where there is one.
   if (!p.by_rows && !p.pack_a && across == 1 && args.epilogue.is_none()) p.mc = p.rows = own_rows;
@@ -338,13 +348,14 @@ void multiply(const GemmTile& whole, const GemmPanels& panels, const Plan& p, co
         if (p.pack_b) {
           if (self.packers > 1) turn ^= 1;
           std::byte* const to = self.packed_b[turn];
-          const Range share = share_of(t.n, self.index % self.packers, self.packers, panels.nr);
+          const int nr = p.by_rows && is_wide(t.n, panels) ? panels.wide : panels.nr;
+          const Range share = share_of(t.n, self.index % self.packers, self.packers, nr);
           panels.pack_b(to + share.begin * depth * size,
                         advance(t.B, share.begin * whole.b_col, size), whole.b_row, whole.b_col,
-                        depth, share.end - share.begin);
+                        depth, share.end - share.begin, nr);
           self.barrier->wait(self.packers);
           t.B = to;
-          t.b_row = panels.nr;
+          t.b_row = nr;
           t.b_col = 1;
           b_panel = depth;
         }

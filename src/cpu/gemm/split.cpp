@@ -134,7 +134,7 @@ void gemm_split(const GemmArgs& args, Queue& queue) {
         t.beta = {k0 > first ? 1.0 : 0.0, 0};
         std::int64_t b_panel = 1;
         if (p.pack_b) {
-          panels.pack_b(own, t.B, t.b_row, t.b_col, t.k, t.n);
+          panels.pack_b(own, t.B, t.b_row, t.b_col, t.k, t.n, panels.nr);
           t.B = own;
           t.b_row = panels.nr;
           t.b_col = 1;
