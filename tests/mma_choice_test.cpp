@@ -143,7 +143,13 @@ TEST(MmaChoice, HoppersLeavesWhatItWouldCopyForLonger) {
   EXPECT_TRUE(leaves(batch)) << "tensor_mma has tiles of words";
   EXPECT_FALSE(leaves(half_product(200, 1504, 56))) << "nothing is copied";
   EXPECT_TRUE(leaves(half_product(32, 32, 32))) << "tensor_mma has a warp for it";
-  EXPECT_FALSE(leaves(half_product(32, 40, 32)));
+  EXPECT_TRUE(leaves(half_product(64, 64, 32))) << "a tile takes longer than what it holds";
+  EXPECT_FALSE(leaves(half_product(64, 64, 40)));
+  EXPECT_FALSE(leaves(half_product(64, 72, 32)));
+  EXPECT_TRUE(leaves(half_product(256, 16, 32)));
+  EXPECT_FALSE(leaves(half_product(128, 32, 32)));
+  EXPECT_TRUE(leaves(half_product(128, 32, 16)));
+  EXPECT_TRUE(leaves(product(DType::i8, DType::i32, 64, 64, 64)));
   EXPECT_FALSE(leaves(half_product(4095, 4097, 4093)));
   EXPECT_FALSE(leaves(product(DType::i8, DType::i32, 4096, 4096, 4096)));
   GemmArgs args = half_product(711, 711, 24);

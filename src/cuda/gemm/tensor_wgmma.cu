@@ -121,16 +121,26 @@ struct Call {
         plan(hopper::plan_of(args, shape, configs())) {}
 };
 
+/// A product so small that a tile of it takes as long as any: 0.7 us of a multiprocessor.
+/// tensor_mma's take less (bf16 in graphs, H200: 100 of 16x16x16 2.1 us here and 1.7 there, 10000
+/// of 30x8x16 52 and 13; H100: 2000 of 64x32x32 11.9 and 7.0, 1000 of 256x16x32 18.8 and 11.3, 1000
+/// of 64x64x32 7.0 and 6.0; but 3000 of 128x32x32 22.5 and 24.4).
+bool is_small(const GemmArgs& args) {
+  constexpr std::int64_t kSide = 64, kNarrow = 16, kDepthBytes = 64;
+  const auto [least, most] = std::minmax(args.m, args.n);
+  const std::int64_t depth = args.k * size_of(args.in);
+  return args.m * args.n <= kSide * kSide && depth <= kDepthBytes &&
+         (most <= kSide || least <= kNarrow || depth <= kDepthBytes / 2);
+}
+
 /// Whether copying operands, or storing a C that the copy engine cannot, would take clearly longer
-/// than tensor_mma, which may take them as they lie. A plan's is copied once, and what is not fused
-/// takes one more launch there. Products that have a block of one warp there are left to it in any
-/// case (H200, graphs, bf16: 100 of 16x16x16 2.1 us here and 1.7 there, 1000 of 30x8x16 6.7
-/// and 2.3, 10000 52 and 13).
+/// than tensor_mma, which may take them as they lie, or whether a tile would. A plan's is copied
+/// once, and what is not fused takes one more launch there.
 bool is_slower(const GemmArgs& args, const Call& call, const DeviceInfo& device) {
   const auto& [a, b, turned] = call.sources;
   if (args.in == DType::f32 || args.keeper || needs_finish(args)) return false;
   const auto there = [&] { return tensor_mma_microseconds(args, device); };
-  if (has_mma_warp(args)) return std::isfinite(there());
+  if (is_small(args)) return std::isfinite(there());
   if (!a.copied && !b.copied && call.shape.boxes) return false;
   constexpr double kClearly = 1.05;
   constexpr double kOfResult = 6e-7;  // of 16 bits that are put together to vectors of rows
