@@ -3,8 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <string>
 
 namespace mblas::cpu {
 namespace {
@@ -25,16 +23,6 @@ const CacheSizes& cache_sizes() {
     return s;
   }();
   return sizes;
-}
-
-bool huge_pages() {
-  static const bool granted = [] {
-    std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
-    std::string modes;
-    std::getline(file, modes);
-    return modes.find("[always]") != modes.npos || modes.find("[madvise]") != modes.npos;
-  }();
-  return granted;
 }
 
 }  // namespace mblas::cpu

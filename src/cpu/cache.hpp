@@ -1,4 +1,4 @@
-// What block sizes follow: the sizes of the data caches, and of the pages.
+// What block sizes follow: the sizes of the data caches.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,5 @@ struct CacheSizes {
   std::int64_t first, second, last;
 };
 const CacheSizes& cache_sizes();
-
-/// Does the system back large workspaces with huge pages where it is asked to (Queue::allocate
-/// does)?
-bool huge_pages();
 
 }  // namespace mblas::cpu

@@ -22,9 +22,10 @@
 // does so into one buffer, whose lines are still in that cache when they are written again (2
 // percent).
 //
-// Measured on a Xeon with AVX-512: with 4 KiB pages the passing panels of B cost a fifth of the
-// speed in misses of the TLB, so the workspace asks for huge pages. Where there are none, or the
-// second-level cache is small, a panel of B stays in the first level and packed rows of A pass by.
+// Where the second-level cache is small a panel of B stays in the first level and packed rows of A
+// pass by. Elsewhere that is slower, also with pages of 4 KiB (an Emerald Rapids Xeon by AVX-512:
+// float 1024³ takes 1.06 to 1.27 times as long, 511³ 1.0 to 1.16, double 1024³ 1.1 to 1.18; by AVX2
+// 1.01 to 1.05).
 //
 // Slices of A that are copied as they meet the first block of B are kept for the others: of float
 // 4096³, whose B is cut into eight, copying took 5 to 7 percent, of 2048³ 1 to 4.
@@ -212,8 +213,7 @@ Plan plan(const GemmArgs& args, const GemmPanels& panels, int num_threads) {
   if (p.whole_problems) p.threads = int(std::min<std::int64_t>(p.threads, args.batch));
   // A single shallow panel of B stays in the first level for all rows of A.
   const bool narrow = is_narrow(args, panels);
-  p.by_rows = args.k <= kShallow ? args.n > panels.nr && !narrow
-                                 : huge_pages() && cache.second >= kLargeSecond;
+  p.by_rows = args.k <= kShallow ? args.n > panels.nr && !narrow : cache.second >= kLargeSecond;
   p.shallow = is_shallow(args, panels);
   p.b_slices = p.shallow || narrow ? std::numeric_limits<std::int64_t>::max()
                                    : slices_worth_packing(args, panels, p);
