@@ -123,8 +123,8 @@ struct Call {
 
 /// A product so small that a tile of it takes as long as any: 0.7 us of a multiprocessor.
 /// tensor_mma's take less (bf16 in graphs, H200: 100 of 16x16x16 2.1 us here and 1.7 there, 10000
-/// of 30x8x16 52 and 13; H100: 2000 of 64x32x32 11.9 and 7.0, 1000 of 256x16x32 18.8 and 11.3, 1000
-/// of 64x64x32 7.0 and 6.0; but 3000 of 128x32x32 22.5 and 24.4).
+/// of 30x8x16 52 and 13, of 64x32x32 54 and 31; H100: 1000 of 256x16x32 18.8 and 11.3, of 64x64x32
+/// 7.0 and 6.0; but 3000 of 128x32x32 22.5 and 24.4).
 bool is_small(const GemmArgs& args) {
   constexpr std::int64_t kSide = 64, kNarrow = 16, kDepthBytes = 64;
   const auto [least, most] = std::minmax(args.m, args.n);
