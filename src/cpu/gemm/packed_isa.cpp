@@ -80,6 +80,11 @@ constexpr bool kTaller = T::kTall > T::kMR;
 constexpr int kWideRows = kMemoryOperands ? 9 : kSteps > 1 ? 4 : 0;
 template <class T>
 constexpr int kWide = kWideRows > 0 && !T::kComplex ? 3 * T::kV : T::kNR;  // columns of the widest
+/// Columns of a packed panel of n, which one microkernel takes if it can.
+template <class T>
+MBLAS_INLINE std::int64_t panel_width(std::int64_t n) {
+  return n > T::kNR && n <= kWide<T> ? kWide<T> : T::kNR;
+}
 
 constexpr std::int64_t kLine = 64;
 constexpr std::int64_t kWay = 4096;  // bytes after which lines fall into the same set
@@ -640,6 +645,7 @@ MBLAS_INLINE void fetch_rows(Micro<T>& s, const GemmTile& t, bool wide) {
   const std::int64_t row_bytes = t.k * T::kSize;
   s.fetches_rows = row_bytes >= kLongRow &&
                    (wide ? t.m * row_bytes > kFetchRowsFrom : t.n > T::kV && t.n <= T::kNR);
+  if (s.fetches_rows) s.chunk = 0;  // C, if at all, at once
 }
 
 /// Slices of a panel one vector wide: of fewer rows where these fall into the same set of the
@@ -654,7 +660,7 @@ MBLAS_INLINE Slices tall_slices_of(const Micro<T>& s, std::int64_t m, bool rows)
 /// Does one microkernel take all columns of B: as it lies, or packed as wide?
 template <class T>
 MBLAS_INLINE bool is_wide(const GemmTile& t, std::int64_t b_panel) {
-  return t.n > T::kNR && t.n <= kWide<T> && (b_panel == 1 || t.b_row == kWide<T>);
+  return panel_width<T>(t.n) > T::kNR && (b_panel == 1 || t.b_row == kWide<T>);
 }
 
 template <class T>
@@ -668,7 +674,7 @@ template <class T, class Prepare>
 MBLAS_INLINE void multiply_rows(Micro<T>& s, const GemmTile& t, const std::byte* B, std::byte* C,
                                 std::int64_t b_panel, bool rows, const Prepare& prepare) {
   const Slices slices = slices_by_rows<T>(t, b_panel);
-  if constexpr (kWide < T >> T::kNR) {
+  if constexpr (T::kNR < kWide<T>) {
     if (is_wide<T>(t, b_panel)) {
       const MicroKernel<T>* const kernels = kWideMicro<T>.of[rows][t.n < kWide<T>];
       s.tail = int(t.n - T::kNR);
@@ -988,7 +994,7 @@ void block_panels(const GemmTile& t, std::int64_t b_panel, bool sliced) {
                                       static_cast<std::byte*>(t.C), t.m);
     }
   }
-  if constexpr (kWide < T >> T::kNR) {
+  if constexpr (T::kNR < kWide<T>) {
     if (!sliced && is_wide<T>(t, b_panel)) return multiply_wide<T>(s, t);
   }
   multiply_panels<T>(s, t, static_cast<const std::byte*>(t.A), static_cast<const std::byte*>(t.B),
@@ -1138,6 +1144,11 @@ void small_batch(const GemmTile& t, std::int64_t count, std::int64_t stride_a,
   auto* C = static_cast<std::byte*>(t.C);
   const bool rows = t.a_col == 1, taller = kTaller<T> && t.n <= T::kV && t.m > T::kMR;
   const FewRows<T> few = Packed ? nullptr : few_rows_of<T>(t);
+  GemmTile own = t;  // with B as it is multiplied
+  if constexpr (Packed) {
+    own.b_row = panel_width<T>(t.n);
+    s.b_row = own.b_row * T::kSize;
+  }
   for (std::int64_t i = 0; i < count; ++i) {
     const auto slice = [&](std::int64_t, std::int64_t row, std::int64_t) {
       return A + row * s.a_row;
@@ -1148,9 +1159,6 @@ void small_batch(const GemmTile& t, std::int64_t count, std::int64_t stride_a,
       multiply_panels<T>(s, t, A, B, C, 1, false);
     } else if constexpr (Packed) {
       alignas(64) std::byte packed[kSmallBytes];
-      GemmTile own = t;
-      own.b_row = t.n > T::kNR && t.n <= kWide<T> ? kWide<T> : T::kNR;
-      s.b_row = own.b_row * T::kSize;
       pack_b<T>(packed, B, t.b_row, t.b_col, t.k, t.n, own.b_row);
       multiply_rows<T>(s, own, packed, C, t.k, rows, slice);
     } else {
