@@ -66,7 +66,7 @@ struct GemmPanels {
   int wide;             ///< columns that block_rows takes as one panel, if more than nr
   int size;             ///< bytes of an element
   bool constant_steps;  ///< steps of k through packed panels take fewer instructions than others
-  bool copied_rows;     ///< so do steps through rows of A that were copied
+  bool copied_slices;   ///< so do steps through slices of A that were copied
   int most_shallow;     ///< k up to which there is `shallow`
   /// A tile whose B has contiguous rows in panels of nr columns, or a packed one of `wide`, panel
   /// j * b_panel elements after the first for columns from j. All panels pass by a slice of A.

@@ -186,8 +186,8 @@ std::int64_t panels_worth_copying(const GemmArgs& args, const GemmPanels& panels
   constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
   const std::int64_t second = cache_sizes().second;
   const bool trans_a = is_transposed(args.transA);
-  if (panels.copied_rows) {
-    // An element that is copied is multiplied by two vectors of a panel for each of its parts.
+  if (panels.copied_slices) {
+    // In panels, by what a panel takes for an element: two vectors for each of its parts.
     const int unit = panels.size / (is_complex(panels.type) ? 8 : 4);
     if (trans_a && a_bytes >= 8 * second) return 2 * unit;
     if (trans_a && args.A.ld * panels.size % 2048 == 0) return 4 * unit;
