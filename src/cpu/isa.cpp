@@ -105,6 +105,7 @@ void force_isa(std::string_view name) { detail::current_isa.store(&select_isa(na
 
 bool follows_few_rows() { return is_amd(); }
 bool meets_soon() { return is_amd(); }
+bool spares_loads() { return !is_amd(); }
 
 bool has_gfni() {
 #ifdef MBLAS_HAVE_ISA_AVX2

@@ -33,6 +33,7 @@ struct GemmTile {
   bool conj_a, conj_b;
   std::int64_t m, n, k;
   Scalar alpha, beta;
+  std::int64_t a_bytes = 0;  ///< of all of A, of which this is a part; for what is fetched
 };
 
 /// The blocked product of one pair of types.
@@ -328,6 +329,10 @@ bool follows_few_rows();
 /// Do threads on different cores start and end together within some thousand cycles? So it is on
 /// Zen.
 bool meets_soon();
+
+/// Has the CPU loads to spare beside multiply-adds of 512 bits, rather than instructions? So it is
+/// on Emerald Rapids, and not on Zen 5.
+bool spares_loads();
 
 /// Does the CPU multiply by matrices of bits? A set's vectors tell how many bytes at a time.
 bool has_gfni();

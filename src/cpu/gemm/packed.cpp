@@ -179,8 +179,8 @@ bool streams_columns(const GemmArgs& args, const GemmPanels& panels, std::int64_
 /// 1.12 times as fast, 1024×128×1024 1.06, 400×400×400 1.05, but 1000×64×1000 0.91; double
 /// 1000×512×1000 1.12, 500×64×500 0.89). Rows whose copies take fewer instructions pay early (float
 /// 256³, of eight panels, on that Xeon is 4 to 13 percent faster while the core is shared and takes
-/// 2 to 4 percent longer while it is not; 128³, of four, 7 to 10 and 5), others where B is packed
-/// as well.
+/// 2 to 4 percent longer while it is not; 128³, of four, 7 to 10 and 5; by a Zen 5, which has no
+/// loads to spare, 2 to 3 percent longer), others where B is packed as well.
 std::int64_t panels_worth_copying(const GemmArgs& args, const GemmPanels& panels,
                                   std::int64_t a_bytes, bool packed_b) {
   constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
@@ -191,7 +191,7 @@ std::int64_t panels_worth_copying(const GemmArgs& args, const GemmPanels& panels
     const int unit = panels.size / (is_complex(panels.type) ? 8 : 4);
     if (trans_a && a_bytes >= 8 * second) return 2 * unit;
     if (trans_a && args.A.ld * panels.size % 2048 == 0) return 4 * unit;
-    return 8 * unit;
+    return (spares_loads() ? 8 : 12) * unit;
   }
   if (!trans_a) return packed_b ? 12 : never;
   return a_bytes <= second / 4 ? 12 : a_bytes <= second / 8 * 5 ? 4 : 2;

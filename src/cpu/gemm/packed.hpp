@@ -36,7 +36,8 @@ inline GemmTile tile_of(const GemmArgs& args, std::int64_t batch) {
           args.n,
           args.k,
           args.alpha,
-          args.beta};
+          args.beta,
+          args.m * args.k * size};
 }
 
 /// p + `elements` of `size` bytes; null stays null.

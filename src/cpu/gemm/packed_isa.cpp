@@ -24,14 +24,16 @@
 // Complex products: one sum of re(a) b and one of im(a) b over interleaved b, combined at the end,
 // which takes no more multiply-adds than separated parts and no unpacking.
 //
-// By AVX-512 the two multiply-adds of a row read its element of A themselves, twice, for two rows
-// of float in three and one of double in two, the others by a broadcast that both use: an
+// By AVX-512 the two multiply-adds of a row can read its element of A themselves, twice, for two
+// rows of float in three and one of double in two, the others by a broadcast that both use: an
 // instruction less for a load more. A core whose other thread is busy has few of either to spare,
 // and a step of 41 instructions in place of 50 is 8 to 11 percent faster there (128³ to 1024³ on an
 // Emerald Rapids Xeon); alone on a core it makes no difference, but that two of three rows of
-// double were 3 percent slower. Where rows of A lie as they are, of three that share a pointer the
-// one at that does so, as multiply-adds with an indexed address are two operations, and steps come
-// in pairs (3 to 7 percent).
+// double were 3 percent slower. A Zen 5 has no loads to spare: it takes float squares 2 to 3
+// percent longer so, double 1 to 2, complex 256×32×256 with A transposed 10 to 18, and has each row
+// broadcast but beside three vectors (2 percent the other way). Where rows of A lie as they are, of
+// three that share a pointer the one at that does so, as multiply-adds with an indexed address are
+// two operations, and steps come in pairs (3 to 7 percent).
 //
 // After K. Goto, R. van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS
 // 34(3), 2008, and F. Van Zee, R. van de Geijn, "BLIS", ACM TOMS 41(3), 2015.
@@ -127,11 +129,13 @@ struct Micro {
   bool alpha_is_real, beta_is_real;
   Finish finish;
   bool read_c;
+  bool reads;  // multiply-adds of whole vectors read elements of A themselves
   bool prefetch;
   std::int64_t ahead;  // of C where it is prefetched, in bytes: to what a later microkernel writes
   std::int64_t a_ahead = 0;   // likewise of rows of A, where they are
-  bool fetches_rows = false;  // of A, a line of each ahead
-  int tail;                   // lanes of the last vector, where it is masked
+  bool fetches_rows = false;  // of A, so many slices and lines ahead
+  std::int64_t slices_ahead = 0, lines_ahead = 0;
+  int tail;  // lanes of the last vector, where it is masked
   // Steps of k after each of which kRowsOfC rows of C and some lines of what comes next are
   // fetched; 0: C at once. Fetches from beyond the second-level cache that come all at once leave
   // none of the core's few buffers for lines to B, which comes from that cache.
@@ -145,10 +149,18 @@ constexpr std::int64_t kFetchFrom = 128 << 10;    // bytes of A
 // Likewise, of rows that pass by a panel of B: from the third-level cache the processor's own
 // fetches do better (double 20000×16×32 on a Zen 5 EPYC, 5 MB: 7 percent).
 constexpr std::int64_t kFetchRowsFrom = 6 << 20;
-// Rows of at least so many bytes that pass by one panel of two vectors are fetched a line ahead by
-// AVX-512 (float 256×32×256 and 1000×32×128 on an Emerald Rapids Xeon 1.13 times as fast; by a
-// panel of one vector 0.96 times, of three 1.03 to 1.08 beyond the caches, within them 0.95).
-constexpr std::int64_t kLongRow = 512;
+// By AVX-512 rows of at least so many bytes are fetched where they lie while they pass by one
+// panel, of three vectors from so many bytes of A on and of one from so many (float 256×32×256 and
+// 1000×32×128 on an Emerald Rapids Xeon 1.13 times as fast; by one vector 0.96 times, and 16 MB in
+// the third level of a Zen 5 0.9 times).
+constexpr std::int64_t kLongRow = 256;
+constexpr std::int64_t kFetchWideFrom = 2 << 20, kFetchOneFrom = 24 << 20;
+// Lines ahead: over one, on a Zen 5, 4096×24×4096 of double 1.2 to 1.4 times as fast, 4096×16×4096
+// and 100000×16×100 of either 1.1 to 1.25, 20000×16×200 of double 1.3; on that Xeon 100000×32×100
+// and 100000×16×100 of float 1.3 to 1.5. There rows in the same set of the first-level cache drive
+// each other out of it before they are used (1000×32×1024 and 4096×32×4096 1.05 to 1.1 times as
+// long): one.
+constexpr std::int64_t kLinesAhead = 8;
 constexpr std::int64_t kShort = 48;
 constexpr std::int64_t kLeastChunk = 2;
 constexpr int kRowsOfC = kMemoryOperands ? 2 : 1;      // that are fetched at a chunk
@@ -236,8 +248,8 @@ MBLAS_INLINE V finish(const Micro<T>& s, const V& sums, const V& c) {
 }
 
 /// H rows by NV vectors of C, the last one masked if Tail, `count` times. `Rows`: the rows of A are
-/// contiguous, else its columns are.
-template <class T, int H, int NV, bool Tail, bool Rows>
+/// contiguous, else its columns are. `Reads`: some multiply-adds read elements of A themselves.
+template <class T, int H, int NV, bool Tail, bool Rows, bool Reads>
 void micro(Micro<T>& s, const std::byte* a, const std::byte* b, std::byte* c, std::int64_t count) {
   using Real = typename T::Real;
   using V = Vector<Real>;
@@ -299,8 +311,12 @@ void micro(Micro<T>& s, const std::byte* a, const std::byte* b, std::byte* c, st
     std::int64_t left = k;
     do {
       if (fetches_rows) {
-        // The next line of each row, or the first one of a row of the next slice.
-        const std::int64_t next = left > chunk ? kLine : H * row - (k - left) * T::kSize;
+        const std::int64_t lines = (left * T::kSize + kLine - 1) / kLine;
+        const std::int64_t next =
+            s.slices_ahead * H * row +
+            (lines > s.lines_ahead
+                 ? s.lines_ahead * kLine
+                 : H * row + (s.lines_ahead - lines) * kLine - (k - left) * T::kSize);
 #pragma GCC unroll 16
         for (int i = 0; i < H; ++i) __builtin_prefetch(base[i / 3] + i % 3 * row + next);
       } else if (kSpread && s.chunk > 0) {
@@ -331,7 +347,9 @@ void micro(Micro<T>& s, const std::byte* a, const std::byte* b, std::byte* c, st
 #pragma GCC unroll 16
         for (int i = 0; i < H; ++i) {
           const std::byte* from = (Rows ? base[i / 3] + i % 3 * row : base[0] + i * row) + at_a;
-          const bool reads = Rows ? i % 3 == 0 : sizeof(Real) == 4 ? i % 3 != 1 : i % 2 == 1;
+          const bool reads = Reads && (Rows                ? i % 3 == 0
+                                       : sizeof(Real) == 4 ? i % 3 != 1
+                                                           : i % 2 == 1);
 #pragma GCC unroll 3
           for (int set = 0; set < sets; ++set)
             add_row<Real>(sums[set][i], reads, from + set * int(sizeof(Real)), x);
@@ -422,17 +440,21 @@ template <class T>
 struct MicroTable {
   MicroKernel<T> of[2][3][T::kMR];  // [rows of A contiguous][width][height - 1]
 };
-template <class T, int... H>
+template <class T, bool Reads, int... H>
 constexpr MicroTable<T> micro_table(std::integer_sequence<int, H...>) {
-  return {{{{micro<T, H + 1, 2, false, false>...},
-            {micro<T, H + 1, 2, true, false>...},
-            {micro<T, H + 1, 1, true, false>...}},
-           {{micro<T, H + 1, 2, false, true>...},
-            {micro<T, H + 1, 2, true, true>...},
-            {micro<T, H + 1, 1, true, true>...}}}};
+  return {{{{micro<T, H + 1, 2, false, false, Reads>...},
+            {micro<T, H + 1, 2, true, false, Reads>...},
+            {micro<T, H + 1, 1, true, false, false>...}},
+           {{micro<T, H + 1, 2, false, true, Reads>...},
+            {micro<T, H + 1, 2, true, true, Reads>...},
+            {micro<T, H + 1, 1, true, true, false>...}}}};
 }
+template <class T, bool Reads>
+constexpr MicroTable<T> kMicro = micro_table<T, Reads>(std::make_integer_sequence<int, T::kMR>());
 template <class T>
-constexpr MicroTable<T> kMicro = micro_table<T>(std::make_integer_sequence<int, T::kMR>());
+MBLAS_INLINE const auto& micro_kernels(const Micro<T>& s, bool rows) {
+  return (kMemoryOperands && s.reads ? kMicro<T, kMemoryOperands> : kMicro<T, false>).of[rows];
+}
 
 template <class T>
 struct TallTable {
@@ -440,8 +462,9 @@ struct TallTable {
 };
 template <class T, int... H>
 constexpr TallTable<T> tall_table(std::integer_sequence<int, H...>) {
-  return {{{{micro<T, H + 1, 1, false, false>...}, {micro<T, H + 1, 1, true, false>...}},
-           {{micro<T, H + 1, 1, false, true>...}, {micro<T, H + 1, 1, true, true>...}}}};
+  return {
+      {{{micro<T, H + 1, 1, false, false, false>...}, {micro<T, H + 1, 1, true, false, false>...}},
+       {{micro<T, H + 1, 1, false, true, false>...}, {micro<T, H + 1, 1, true, true, false>...}}}};
 }
 template <class T>
 constexpr TallTable<T> kTallMicro = tall_table<T>(std::make_integer_sequence<int, T::kTall>());
@@ -452,8 +475,10 @@ struct WideTable {
 };
 template <class T, int... H>
 constexpr WideTable<T> wide_table(std::integer_sequence<int, H...>) {
-  return {{{{micro<T, H + 1, 3, false, false>...}, {micro<T, H + 1, 3, true, false>...}},
-           {{micro<T, H + 1, 3, false, true>...}, {micro<T, H + 1, 3, true, true>...}}}};
+  return {{{{micro<T, H + 1, 3, false, false, kMemoryOperands>...},
+            {micro<T, H + 1, 3, true, false, kMemoryOperands>...}},
+           {{micro<T, H + 1, 3, false, true, kMemoryOperands>...},
+            {micro<T, H + 1, 3, true, true, kMemoryOperands>...}}}};
 }
 template <class T>
 constexpr WideTable<T> kWideMicro = wide_table<T>(std::make_integer_sequence<int, kWideRows>());
@@ -582,6 +607,7 @@ MBLAS_INLINE Micro<T> micro_of(const GemmTile& t) {
     s.sign_im = alternate(t.conj_a != t.conj_b ? Real(1) : Real(-1), t.conj_a ? Real(-1) : Real(1));
   }
   s.chunk = s.lines = 0;
+  s.reads = kMemoryOperands && spares_loads();
   s.finish = plain && t.beta.re == 0   ? Finish::Store
              : plain && t.beta.re == 1 ? Finish::Add
                                        : Finish::Scale;
@@ -610,12 +636,13 @@ MBLAS_INLINE std::int64_t packed_width(std::int64_t width, std::int64_t nr = T::
 /// that is what a later microkernel writes: the next one along a row, where the processor's own
 /// fetches help. By AVX-512 what is only written along rows is left to them, as stores wait aside
 /// (an Emerald Rapids Xeon, k from 16 to 128, C of 360 KB to 64 MB: float 1.02 to 1.14 times as
-/// fast, double 1.03 to 1.16; with k of 512 even; 100000×32×32, of one panel, needs its fetches).
+/// fast, double 1.03 to 1.16; with k of 512 even), but for those of one panel (100000×32×32;
+/// 100000×32×100 and 20000×48×200 on a Zen 5 1.13 and 1.15).
 template <class T>
-MBLAS_INLINE void fetch_c(Micro<T>& s, const GemmTile& t, bool by_rows) {
+MBLAS_INLINE void fetch_c(Micro<T>& s, const GemmTile& t, bool by_rows, bool one_panel) {
   const bool far = t.m * t.n * T::kSize > kPrefetchFrom;
   const bool reads = s.finish == Finish::Add || (s.finish == Finish::Scale && s.read_c);
-  s.prefetch = far && (reads || !by_rows || !kMemoryOperands);
+  s.prefetch = far && (reads || !by_rows || one_panel || !kMemoryOperands);
   s.ahead = !far || t.k > kShort ? 0 : by_rows ? T::kNR * T::kSize : 3 * T::kMR * s.c_row;
   s.chunk = t.k / (T::kMR / kRowsOfC + 1) / kAtOnce * kAtOnce;
   // With constant steps what comes between chunks takes as many instructions as a chunk of four
@@ -639,22 +666,32 @@ MBLAS_INLINE void fetch_a(Micro<T>& s, std::int64_t lines) {
   s.lines = (lines + chunks - 1) / chunks;
 }
 
+/// Do rows of A, side by side, fall into the same set of the first-level cache?
+template <class T>
+MBLAS_INLINE bool rows_collide(const Micro<T>& s) {
+  const std::int64_t off = s.a_row & (kWay - 1);
+  return smaller(off, kWay - off) < kLine;
+}
+
 /// Sets up whether rows of A are fetched where they lie, `wide` as one microkernel takes B.
 template <class T>
 MBLAS_INLINE void fetch_rows(Micro<T>& s, const GemmTile& t, bool wide) {
   const std::int64_t row_bytes = t.k * T::kSize;
-  s.fetches_rows = row_bytes >= kLongRow &&
-                   (wide ? t.m * row_bytes > kFetchRowsFrom : t.n > T::kV && t.n <= T::kNR);
-  if (s.fetches_rows) s.chunk = 0;  // C, if at all, at once
+  const std::int64_t from = t.n <= T::kV ? kFetchOneFrom : wide ? kFetchWideFrom : 0;
+  s.fetches_rows = row_bytes >= kLongRow && t.a_bytes > from;
+  if (!s.fetches_rows) return;
+  const std::int64_t lines = (row_bytes + kLine - 1) / kLine;
+  const std::int64_t ahead = rows_collide(s) && !follows_few_rows() ? 1 : kLinesAhead;
+  s.slices_ahead = ahead / lines;
+  s.lines_ahead = ahead % lines;
+  s.chunk = 0;  // C, if at all, at once
 }
 
-/// Slices of a panel one vector wide: of fewer rows where these fall into the same set of the
-/// first-level cache (float 100×8×1024 took half as long again with 12).
+/// Slices of a panel one vector wide: of fewer rows where these collide (float 100×8×1024 took half
+/// as long again with 12).
 template <class T>
 MBLAS_INLINE Slices tall_slices_of(const Micro<T>& s, std::int64_t m, bool rows) {
-  const std::int64_t off = s.a_row & (kWay - 1);
-  const bool collide = rows && smaller(off, kWay - off) < kLine;
-  return slices_of<T>(m, collide ? smaller(kWays, T::kTall) : T::kTall);
+  return slices_of<T>(m, rows && rows_collide(s) ? smaller(kWays, T::kTall) : T::kTall);
 }
 
 /// Does one microkernel take all columns of B: as it lies, or packed as wide?
@@ -688,6 +725,7 @@ MBLAS_INLINE void multiply_rows(Micro<T>& s, const GemmTile& t, const std::byte*
       return;
     }
   }
+  const auto& kernels = micro_kernels<T>(s, rows);
   const std::int64_t whole = t.n / T::kNR, left = t.n % T::kNR;
   const Panel last = panel_of<T>(left);
   const std::int64_t b_row = s.b_row,
@@ -700,10 +738,10 @@ MBLAS_INLINE void multiply_rows(Micro<T>& s, const GemmTile& t, const std::byte*
     const std::int64_t h = slices.height_of(u);
     const std::byte* const a = prepare(u, i, h);
     std::byte* const c = C + i * s.c_row;
-    if (whole > 0) kMicro<T>.of[rows][kTwo][h - 1](s, a, B, c, whole);
+    if (whole > 0) kernels[kTwo][h - 1](s, a, B, c, whole);
     if (left > 0) {
       if (kTaller<T>) s.b_row = last_row;
-      kMicro<T>.of[rows][last.width][h - 1](s, a, B + whole * s.b_step, c + whole * s.c_step, 1);
+      kernels[last.width][h - 1](s, a, B + whole * s.b_step, c + whole * s.c_step, 1);
       if (kTaller<T>) s.b_row = b_row;
     }
     i += h;
@@ -721,7 +759,7 @@ MBLAS_INLINE void multiply_panels(Micro<T>& s, const GemmTile& t, const std::byt
   for (std::int64_t j = 0; j < t.n; j += T::kNR) {
     const Panel panel = panel_of<T>(t.n - j);
     s.tail = panel.tail;
-    const MicroKernel<T>* kernels = kMicro<T>.of[rows][panel.width];
+    const MicroKernel<T>* kernels = micro_kernels<T>(s, rows)[panel.width];
     if constexpr (kTaller<T>) {
       if (b_panel != 1) s.b_row = packed_width<T>(t.n - j) * T::kSize;
       if (panel.width == kOneMasked && !sliced) {
@@ -928,7 +966,8 @@ void shallow_of(const GemmTile& t) {
 template <class T>
 void block_rows(const GemmTile& t, std::int64_t b_panel, std::byte* copies, SliceCopies how) {
   Micro<T> s = micro_of<T>(t);
-  fetch_c(s, t, true);
+  const bool wide = is_wide<T>(t, b_panel), one_panel = wide || t.n <= T::kNR;
+  fetch_c(s, t, true, one_panel);
   const auto* A = static_cast<const std::byte*>(t.A);
   const std::int64_t a_row = s.a_row, a_col = s.a_col, row_bytes = t.k * T::kSize;
   const bool rows = t.a_col == 1, there = how == SliceCopies::There;
@@ -942,9 +981,8 @@ void block_rows(const GemmTile& t, std::int64_t b_panel, std::byte* copies, Slic
     return {A + i * a_row, t.k, a_col, h * T::kSize};
   };
   // A comes from beyond the second-level cache; what is next is fetched meanwhile.
-  const bool wide = is_wide<T>(t, b_panel);
-  const bool far = t.m * row_bytes > kFetchFrom && !(kMemoryOperands && (t.n <= T::kNR || wide));
-  if (kMemoryOperands && rows && !copies) fetch_rows<T>(s, t, wide);
+  const bool far = t.m * row_bytes > kFetchFrom && !(kMemoryOperands && one_panel);
+  if (kMemoryOperands && one_panel && rows && !copies) fetch_rows<T>(s, t, wide);
   if (far && t.k > 0) {
     const Fetch next = fetch_of(0, together * T::kMR);
     const std::int64_t microkernels = larger(t.n / T::kNR, 1) * together;
@@ -981,7 +1019,7 @@ void block_rows(const GemmTile& t, std::int64_t b_panel, std::byte* copies, Slic
 template <class T>
 void block_panels(const GemmTile& t, std::int64_t b_panel, bool sliced) {
   Micro<T> s = micro_of<T>(t);
-  fetch_c(s, t, false);
+  fetch_c(s, t, false, false);
   const bool rows = !sliced && t.a_col == 1;
   const std::int64_t row_bytes = t.k * T::kSize;
   if (s.ahead > 0 && rows && row_bytes >= kLine && t.m * row_bytes > kFetchRowsFrom)
