@@ -307,6 +307,9 @@ TEST(Thin, Bytes) {
         thin += run_bytes(context, {1089, few, k}, Op::Trans) == "thin";
         thin += run_bytes(context, {70, few, k}) == "thin";
       }
+    // Vectors that the first-level cache does not hold, a matrix that the second does not.
+    thin += run_bytes(context, {8, 2090, 5003, Op::Trans}) == "thin";
+    thin += run_bytes(context, {2090, 7, 5003}) == "thin";
     for (const Op op : {Op::NoTrans, Op::Trans})  // sums that do not fit
       thin += run_bytes(context, {2, 70, 140000, op}) == "thin";
   }

@@ -454,6 +454,23 @@ std::vector<Case> few_vector_cases(std::string_view op, Types types) {
               one.strideC = kPacked;
               list.push_back(one);
             }
+      // The rows of a matrix of 10 MB, along k: more than a second-level cache holds.
+      for (const std::int64_t few : {2, 5, 8, 12})
+        for (const bool rows : kBools) {
+          constexpr std::int64_t kLong[] = {5003, 5056, 9001};
+          GemmCase one = sampled(sampler, c);
+          one.batch = 1, one.k = sampler.pick(kLong);
+          const std::int64_t length = (10 << 20) / (one.k * size_of(types.in)) + 1;
+          one.m = rows ? few : length;
+          one.n = rows ? length : few;
+          one.layout = Layout::RowMajor;
+          one.transA = Op::NoTrans, one.transB = rows ? Op::Trans : Op::NoTrans;
+          one.lda = one.k + sampler.below(3);
+          one.ldb = line_length(one.layout, one.transB, one.k, one.n) + sampler.below(3);
+          one.ldc = one.n + sampler.below(3);
+          one.strideC = kPacked;
+          list.push_back(one);
+        }
       // Up to a few rows times a matrix, or a few steps of k: what is in registers is as many rows,
       // steps and ends of either as these sizes give.
       for (int i = 0; i < 96; ++i) {

@@ -151,11 +151,15 @@ struct ThinPart {
   /// as are whole parts of kThinPart.
   void* y;
   std::int64_t y_ld;
+  bool adds;  ///< to what y holds; else it is written
   int vectors;
   /// Few vectors, of a matrix that a cache holds: rows are not counted by how many streams memory
   /// gives, and up to kFewVectors of them are in registers (few_rows.hpp).
   bool few;
   bool far;  ///< M is fetched into the second-level cache, further ahead; else into the first
+  /// M, of which no cache nearby holds much, is fetched into the first level as far ahead as memory
+  /// needs, and dot products are of as many columns as let that level keep the vectors.
+  bool streams;
   DotLimits limits;  ///< of elements of M, where magnitudes count
   /// By kThinPart of the elements of a vector of y: set where an element of M is beyond the limits,
   /// and y is of no use.

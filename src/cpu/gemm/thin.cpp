@@ -40,6 +40,11 @@ constexpr std::int64_t kMostPlain = 24, kMostConverted = 48;
 // Along the rows where nothing is fetched to the second level: 16 columns of 4096×4096 took 1.3
 // times as long as `packed` on an Emerald Rapids Xeon, 12 of float 0.85 times.
 constexpr std::int64_t kMostFloatAlong = 12, kMostDoubleAlong = 10;
+// Likewise, in bytes of a row of C, where the matrix streams by on Zen: there `packed` has 14 of
+// its rows fetched at a time (a Zen 5, `packed` over `thin`: 4096×8×4096 of float 1.5 and of double
+// 0.92, 2000×8×2000 of double 0.73, 4096×12×4096 of float 0.81, 4096×10×4096 of double 0.67; an
+// Emerald Rapids Xeon, 8 columns 1.25 and more, 10 and 12 0.9 to 1.1).
+constexpr std::int64_t kMostStreamed = 32;
 constexpr std::int64_t kMostBeforeKept = 3;  // `amx` and `dot` may keep the matrix packed
 constexpr std::int64_t kMostBf16 = 20, kMostInt8 = 16;
 // Where there are tiles: along the rows (thin_amx.cpp), and across them.
@@ -50,6 +55,11 @@ constexpr std::int64_t kLeastDepth = 64, kLeastLength = 64, kFew = 8, kLeastMatr
 constexpr std::int64_t kLeastAcross = 1 << 20;  // likewise, of bytes whose rows are added up
 constexpr std::int64_t kLeastAlong = 16;  // k for each vector where sums go along rows, or more
 constexpr std::int64_t kSmallFirst = 32 << 10;  // a first-level cache that streams crowd
+// Vectors, and bytes of the matrix, from which on rows that are added up are fetched to the second
+// level by a Zen with a larger one (a Zen 5, 4096×4096 NT: float 8 rows 0.93 of the time, 16 0.88,
+// double 8 0.92, 4 1.1; a Xeon up to 1.2).
+constexpr int kLeastFarAcross = 7;
+constexpr double kFarAcross = 24 << 20;
 
 const ThinKernels* native_kernel(DType in) {
   for (const ThinKernels& kernel : isa().thin)
@@ -76,8 +86,19 @@ bool has_dot_products(DType in) {
 /// Does everything that multiplies the type convert it first?
 bool is_converted(DType in) { return size_of(in) <= 2 && !has_dot_products(in); }
 
-/// `dot`: sums go along the rows of the matrix. `columns`: of C are the few.
-std::int64_t most_vectors(DType in, bool dot, bool columns) {
+/// Bytes of the matrix.
+double matrix_bytes(const GemmArgs& args) {
+  return double(std::max(args.m, args.n)) * double(args.k) * size_of(args.in);
+}
+/// Is that much more than the second-level cache holds? Where the first-level cache is small the
+/// matrix is fetched into the second anyway.
+bool streams(double bytes) {
+  const CacheSizes& cache = cache_sizes();
+  return cache.first > kSmallFirst && bytes > 4 * double(cache.second);
+}
+
+/// `dot`: sums go along the rows of the matrix. `columns`: of C are the few. `streams`: see there.
+std::int64_t most_vectors(DType in, bool dot, bool columns, bool streams) {
   if (is_converted(in)) return kMostConverted;
   const bool tiles = has(isa().amx, in);
   if (in == DType::bf16) return !tiles ? kMostBf16 : dot ? kMostAlongTiles : kMostBf16Tiles;
@@ -85,6 +106,7 @@ std::int64_t most_vectors(DType in, bool dot, bool columns) {
   if (!dot) return kMostPlain;
   if (const int most = native_kernel(in)->most_along[columns]) return most;
   if (cache_sizes().first <= kSmallFirst) return kMostPlain;
+  if (columns && streams && follows_few_rows()) return kMostStreamed / size_of(in);
   return in == DType::f32 ? kMostFloatAlong : kMostDoubleAlong;
 }
 
@@ -116,9 +138,9 @@ struct Plan {
   std::int64_t sum_bytes;     // of the sums of a block, for all chunks
   std::int64_t turned_bytes;  // of the same as rows of C, where an epilogue needs them so
   int threads;
-  int buffers;    // for sums: of each thread, or one where there are chunks
-  bool by_entry;  // threads take whole problems of a batch
-  bool far, few;  // as in ThinPart
+  int buffers;             // for sums: of each thread, or one where there are chunks
+  bool by_entry;           // threads take whole problems of a batch
+  bool far, few, streams;  // as in ThinPart
 
   std::int64_t head_bytes() const { return x_bytes + native_bytes + flag_bytes; }
   std::int64_t bytes() const { return head_bytes() + buffers * (sum_bytes + turned_bytes); }
@@ -133,7 +155,7 @@ Plan plan(const GemmArgs& args, int num_threads) {
   // depend on how many there are.
   p.chunks = divide_up(args.k, kChunk);
   p.parts = divide_up(p.shape.length, kPart);
-  const double matrix = double(p.shape.length) * double(args.k) * size_of(args.in);
+  const double matrix = matrix_bytes(args);
   const int most = threads_for(matrix * double(args.batch), kGrain, num_threads);
   p.by_entry = args.batch > 1 && (args.batch >= 4 * most || matrix < 4 * kGrain);
   p.threads = int(std::min<std::int64_t>(most, p.by_entry ? args.batch : p.parts * p.chunks));
@@ -155,8 +177,13 @@ Plan plan(const GemmArgs& args, int num_threads) {
   const CacheSizes& cache = cache_sizes();
   const bool vectors_few = p.shape.vectors <= kFewVectors;
   p.few = !p.shape.dot && matrix <= double(kernel.few[!vectors_few]);
-  p.far = cache.first <= kSmallFirst && matrix > double(cache.first) && !(p.few && vectors_few) &&
-          (p.shape.vectors > 1 || matrix > double(kernel.near));
+  if (cache.first <= kSmallFirst)
+    p.far = matrix > double(cache.first) && !(p.few && vectors_few) &&
+            (p.shape.vectors > 1 || matrix > double(kernel.near));
+  else
+    p.far = !p.shape.dot && p.shape.vectors >= kLeastFarAcross && size_of(args.in) >= 4 &&
+            matrix > kFarAcross && follows_few_rows();
+  p.streams = streams(matrix);
   return p;
 }
 
@@ -247,6 +274,7 @@ class Product {
     g.vectors = shape_.vectors;
     g.far = plan_.far;
     g.few = plan_.few;
+    g.streams = plan_.streams;
     g.limits = limits_;
     g.beyond = beyond;
     const int together = x.kernel.group ? x.kernel.group : shape_.dot ? 1 : shape_.vectors;
@@ -322,7 +350,8 @@ const char* gemm_thin_declines(const GemmArgs& args, const DeviceInfo& device) {
   const std::int64_t few = std::min(args.m, args.n), length = std::max(args.m, args.n);
   const Shape shape = shape_of(args);
   const bool converts = is_converted(args.in), dot = shape.dot;
-  if (few > most_vectors(args.in, dot, shape.columns)) return "too many rows and columns";
+  if (few > most_vectors(args.in, dot, shape.columns, streams(matrix_bytes(args))))
+    return "too many rows and columns";
   if (args.k == 0) return "k is 0";
   // Of half, planes are kept, which have twice the bytes.
   if (few > kMostBeforeKept && args.in != DType::f16 && has_dot_products(args.in) &&

@@ -49,8 +49,9 @@ template <class T, int R, int Q, bool Far>
 MBLAS_INLINE void dot_rows(const ThinPart& g, const typename T::Element* M,
                            const typename T::Element* x, const typename T::Start* start,
                            typename T::Sum* y, typename T::Watch& watch) {
-  const auto after = ahead<Far>(g.cols * sizeof(typename T::Element),
-                                Q * g.ld * std::int64_t(sizeof(typename T::Element)));
+  const auto after =
+      ahead<Far>(g.cols * sizeof(typename T::Element),
+                 Q * g.ld * std::int64_t(sizeof(typename T::Element)), lines_ahead<Q>(g));
   typename T::Sums sums[Q][R] = {};
   typename T::Watch seen = watch;
   std::int64_t p = 0;
@@ -82,7 +83,11 @@ MBLAS_INLINE void dot_rows(const ThinPart& g, const typename T::Element* M,
 #pragma GCC unroll 8
   for (int q = 0; q < Q; ++q)
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) y[r * g.y_ld + q] = T::total(sums[q][r], start[r]);
+    for (int r = 0; r < R; ++r) {
+      auto& total = y[r * g.y_ld + q];
+      const auto sum = T::total(sums[q][r], start[r]);
+      total = g.adds ? total + sum : sum;
+    }
   watch = seen;
 }
 
@@ -232,7 +237,7 @@ constexpr Table<T> kTable = table<T>(std::make_integer_sequence<int, kMostAtOnce
 
 template <class T>
 void dot(const ThinPart& whole) {
-  for_dot_groups<typename T::Element, typename T::Sum>(
+  for_dot_groups<typename T::Element, typename T::Element, typename T::Sum>(
       whole,
       [](const ThinPart& g, int first, int count) { kTable<T>.dot[g.far][count - 1](g, first); });
 }

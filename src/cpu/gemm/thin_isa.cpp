@@ -6,8 +6,8 @@
 // Along the rows of the matrix (dot) and across them (add) a block of sums stays in registers:
 // every vector by several rows, or by several vectors of columns. Fewer loads than multiply-adds
 // are needed so, and several streams are under way. Sums of columns go to memory between blocks of
-// rows, few enough for the TLB. An element's sum is the same whatever rows, columns and vectors go
-// with it.
+// rows, few enough for the TLB. An element's sum is the same whatever rows and columns go with it,
+// and vectors but for how many they are.
 #include <utility>
 
 #include "cpu/gemm/few_rows.hpp"
@@ -133,7 +133,7 @@ MBLAS_INLINE void dot_rows(const ThinPart& g, const typename T::Element* M, cons
   using Operand = typename T::Operand;
   constexpr int size = sizeof(typename T::Element), step = T::kStep;
   constexpr int sets = R == 1 ? 2 : 1, unroll = int(larger(sets, kLine / (step * size)));
-  const auto after = ahead<Far>(g.cols * size, Q * g.ld * size);
+  const auto after = ahead<Far>(g.cols * size, Q * g.ld * size, lines_ahead<Q>(g));
   Sums sums[sets][Q][R] = {};
   std::int64_t p = 0;
   for (; p + unroll * step <= g.cols; p += unroll * step) {
@@ -177,7 +177,8 @@ MBLAS_INLINE void dot_rows(const ThinPart& g, const typename T::Element* M, cons
       if constexpr (sets == 2) sum += sums[1][q][r];
       // Or GCC 12, which sees halves of it taken, leaves all sums in memory during the loop.
       if (kVectorRegisters == 16) pin(sum);
-      y[r * g.y_ld + q] = add_lanes(sum);
+      auto& total = y[r * g.y_ld + q];
+      total = g.adds ? total + add_lanes(sum) : add_lanes(sum);
     }
 }
 
@@ -295,7 +296,7 @@ constexpr Table<T> kTable = table<T>(std::make_integer_sequence<int, kMostAtOnce
 
 template <class T>
 void dot(const ThinPart& whole) {
-  for_dot_groups<typename T::Element, typename T::Sum>(
+  for_dot_groups<typename T::Element, typename T::X, typename T::Sum>(
       whole,
       [](const ThinPart& g, int first, int count) { kTable<T>.dot[g.far][count - 1](g, first); });
 }
