@@ -217,10 +217,22 @@ void multiply(const DotBlock& x) {
 void begin() { configure(16); }
 void end() { release(); }
 
+// A panel of bfloat16, so deep, stays in the first-level cache.
+constexpr int kStrip = 8, kMostSteps = 16;
+
 template <class T, class Out>
 constexpr DotKernel row(DType in, DType out) {
-  return {in,    out, T::kPlanes, T::kStep, pack<T, false>, pack<T, true>, multiply<T, Out>,
-          begin, end};
+  return {in,
+          out,
+          T::kPlanes,
+          T::kStep,
+          kStrip,
+          kMostSteps,
+          pack<T, false>,
+          pack<T, true>,
+          multiply<T, Out>,
+          begin,
+          end};
 }
 
 }  // namespace

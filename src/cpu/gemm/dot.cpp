@@ -50,9 +50,9 @@ constexpr std::int64_t kDeepest = 4096;         // elements of depth that are pa
 constexpr double kGrain = 1 << 21;              // bfloat16 multiply-adds that a thread should get
 constexpr std::int64_t kNativeTile = 128;       // largest tile given to the native kernel
 constexpr std::int64_t kLine = 64;
-// In panels and steps. A panel of bfloat16, kBlockK deep, stays in the first-level cache; what a
-// strip needs of both operands for kBlockN panels, and the sums, in the second level.
-constexpr std::int64_t kStrip = 8, kBlockN = 16, kBlockK = 16;
+// In panels. What a strip needs of both operands for kBlockN panels, and the sums, stays in the
+// second-level cache.
+constexpr std::int64_t kMostStrip = 8, kBlockN = 16;
 constexpr std::int64_t kLeastKept = 4;  // panels of B that one of A must meet to be a strip alone
 // Where few rows meet a B that the second-level cache does not hold, it is packed by so many steps
 // at a time and so many bytes, which stay there: in all where its depth lies along the rows of
@@ -109,6 +109,7 @@ struct Plan {
   bool whole_a;                   // one strip, packed once and for the whole depth
   bool prepacked_a, prepacked_b;  // in a GemmPlan, for the whole depth
   std::int64_t step_bytes;
+  std::int64_t most_strip, most_block;  // of the kernel
   // Workspace: what the threads of a problem share, then that of each thread.
   std::int64_t packed_b, sums, ranges, shared_bytes;
   std::int64_t packed_a, block_sums, finish_bytes, thread_bytes;
@@ -131,12 +132,12 @@ std::int64_t native_bytes(const GemmTileKernel& kernel) {
 
 void fill_sizes(Plan& p, const GemmArgs& args) {
   // With few columns packing A is most of the work. Narrow strips are for rows that lie along k.
-  const bool few = p.n <= kStrip && !p.whole_a && !is_transposed(args.transA);
+  const bool few = p.n <= kMostStrip && !p.whole_a && !is_transposed(args.transA);
   const std::int64_t strip_bytes = few ? kCached / 2 : kStripBytes;
-  p.strip =
-      std::min({p.part_m, kStrip, std::max<std::int64_t>(1, strip_bytes / p.a_panel_bytes())});
+  p.strip = std::min({p.part_m, p.whole_a ? kMostStrip : p.most_strip,
+                      std::max<std::int64_t>(1, strip_bytes / p.a_panel_bytes())});
   // Where the second-level cache holds B, a panel of A meets all of it as soon as it is packed.
-  p.keep_a = !p.whole_a && p.step_bytes == kDotPlaneStep && !p.deep() && p.part_k <= kBlockK &&
+  p.keep_a = !p.whole_a && p.step_bytes == kDotPlaneStep && !p.deep() && p.part_k <= p.most_block &&
              p.part_n >= kLeastKept && p.part_n * p.panel_bytes() <= kCached;
   if (p.keep_a) p.strip = 1;
   p.chunk = p.part_n;
@@ -145,7 +146,7 @@ void fill_sizes(Plan& p, const GemmArgs& args) {
     std::int64_t& longer = p.strip > 2 ? p.strip : p.chunk;
     longer = divide_up(longer, 2);
   }
-  p.block_k = std::min<std::int64_t>(p.part_k, kBlockK);
+  p.block_k = std::min(p.part_k, p.most_block);
   const bool cut = !p.deep() && p.block_k < p.part_k;
   // A strip that stays in the cache whole passes by every panel of B: few sums at a time.
   const bool cached = p.strip * p.panel_bytes() <= kCached;
@@ -177,6 +178,8 @@ Plan plan(const GemmArgs& args, const DotKernel& kernel, int num_threads) {
   p.n = divide_up(args.n, kDotPanel);
   p.k = divide_up(args.k, kernel.step);
   p.step_bytes = std::int64_t(kernel.planes) * kDotPlaneStep;
+  p.most_strip = kernel.strip;
+  p.most_block = kernel.block;
   const double work = double(args.m) * double(args.n) * double(args.k) * products(kernel.planes);
   const auto cut_for = [&](int threads) {
     p.threads = threads;
@@ -184,7 +187,7 @@ Plan plan(const GemmArgs& args, const DotKernel& kernel, int num_threads) {
     p.part_n = p.n;
     p.part_k = divide_up(p.k, std::max<std::int64_t>(1, divide_up(args.k, kDeepest)));
     const std::int64_t panel = p.whole_panel_bytes();
-    p.whole_a = threads == 1 && !p.prepacked_a && p.m <= kStrip && p.m * panel <= kNarrowA &&
+    p.whole_a = threads == 1 && !p.prepacked_a && p.m <= kMostStrip && p.m * panel <= kNarrowA &&
                 (p.prepacked_b || p.n * panel > kCached);
     if (p.whole_a && p.prepacked_b) {
       p.part_k = p.k;

@@ -23,6 +23,10 @@ namespace {
 
 constexpr int kMostRows = 11;  // of a panel, with sums in registers at a time
 constexpr int kGroups = 16;    // of four bytes of depth in a step
+// Panels of both operands come from the second-level cache in time, so that sums may stay for long
+// (over blocks of 16 steps and strips of 8, bfloat16 1024³ to 3000×700×3000 on a Zen 5 are 1.06 to
+// 1.1 times as fast, bytes 3000³ 1.06).
+constexpr int kStrip = 4, kMostSteps = 64;
 
 struct FloatDot {
   using A = Bf16;
@@ -187,6 +191,8 @@ constexpr DotKernel row(DType in, DType out) {
           out,
           1,
           Dot::B::kStep,
+          kStrip,
+          kMostSteps,
           pack<typename Dot::A, false>,
           Dot::kOffset ? pack_b_of_offset : pack<typename Dot::B, true>,
           multiply<Dot, Out>,
