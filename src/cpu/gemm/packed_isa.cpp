@@ -129,7 +129,7 @@ struct Micro {
   bool alpha_is_real, beta_is_real;
   Finish finish;
   bool read_c;
-  bool reads;  // multiply-adds of whole vectors read elements of A themselves
+  bool memory_operands;  // some multiply-adds read elements of A themselves
   bool prefetch;
   std::int64_t ahead;  // of C where it is prefetched, in bytes: to what a later microkernel writes
   std::int64_t a_ahead = 0;   // likewise of rows of A, where they are
@@ -453,7 +453,8 @@ template <class T, bool Reads>
 constexpr MicroTable<T> kMicro = micro_table<T, Reads>(std::make_integer_sequence<int, T::kMR>());
 template <class T>
 MBLAS_INLINE const auto& micro_kernels(const Micro<T>& s, bool rows) {
-  return (kMemoryOperands && s.reads ? kMicro<T, kMemoryOperands> : kMicro<T, false>).of[rows];
+  return (kMemoryOperands && s.memory_operands ? kMicro<T, kMemoryOperands> : kMicro<T, false>)
+      .of[rows];
 }
 
 template <class T>
@@ -607,7 +608,7 @@ MBLAS_INLINE Micro<T> micro_of(const GemmTile& t) {
     s.sign_im = alternate(t.conj_a != t.conj_b ? Real(1) : Real(-1), t.conj_a ? Real(-1) : Real(1));
   }
   s.chunk = s.lines = 0;
-  s.reads = kMemoryOperands && spares_loads();
+  s.memory_operands = kMemoryOperands && spares_loads();
   s.finish = plain && t.beta.re == 0   ? Finish::Store
              : plain && t.beta.re == 1 ? Finish::Add
                                        : Finish::Scale;
@@ -982,7 +983,7 @@ void block_rows(const GemmTile& t, std::int64_t b_panel, std::byte* copies, Slic
   };
   // A comes from beyond the second-level cache; what is next is fetched meanwhile.
   const bool far = t.m * row_bytes > kFetchFrom && !(kMemoryOperands && one_panel);
-  if (kMemoryOperands && one_panel && rows && !copies) fetch_rows<T>(s, t, wide);
+  if (kMemoryOperands && !T::kComplex && one_panel && rows && !copies) fetch_rows<T>(s, t, wide);
   if (far && t.k > 0) {
     const Fetch next = fetch_of(0, together * T::kMR);
     const std::int64_t microkernels = larger(t.n / T::kNR, 1) * together;
