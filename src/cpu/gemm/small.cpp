@@ -51,8 +51,11 @@ const char* reason_against_long(const GemmArgs& args, double fmas) {
 /// Vector multiply-adds of a product from which on a second thread pays, on CPUs whose cores meet
 /// soon: to start and to end together takes two threads of a Zen 4 1.3 µs, which is as long as half
 /// of 44 cubed by AVX2 (float 48³ 1.05 times as fast, 52³ 1.2, 64³ 1.4, 96³ 1.05 to 1.4). On an
-/// Emerald Rapids Xeon it takes oneDNN 3 µs, and one thread computes what the caches hold.
-constexpr double kSecondGrain = 14336;
+/// Emerald Rapids Xeon it takes oneDNN 3 µs, and one thread computes what the caches hold. Of
+/// vectors of 64 bytes there must be twice as many (a Zen 5, one thread over two: float 128×128×16
+/// 1.6 times as fast, 16×128×128 and 64³ TT 1.18, double 56³ 1.08; two over one: float 80³ 1.13,
+/// double 64³ 1.10).
+constexpr double kSecondGrain = 14336, kSecondGrainWide = 2 * kSecondGrain;
 constexpr std::int64_t kLeastDepth = 16;  // k, or C takes the time
 
 double fmas_of(const GemmArgs& args, int nr) {
@@ -63,8 +66,10 @@ bool pairs_pay() { return meets_soon() && keeps_threads(); }
 
 /// Threads for one product. Longer ones have fewer multiply-adds for what they read and write.
 int threads_for_one(const GemmArgs& args, int most) {
+  const GemmPanels& panels = panels_of(args);
+  const double grain = panels.nr / 2 * panels.size < 64 ? kSecondGrain : kSecondGrainWide;
   const bool pays = std::max({args.m, args.n, args.k}) <= kShort && args.k >= kLeastDepth &&
-                    fmas_of(args, panels_of(args).nr) >= kSecondGrain && pairs_pay();
+                    fmas_of(args, panels.nr) >= grain && pairs_pay();
   return pays ? std::min(most, 2) : 1;
 }
 
