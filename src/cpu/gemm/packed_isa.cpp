@@ -716,7 +716,7 @@ MBLAS_INLINE void multiply_rows(Micro<T>& s, const GemmTile& t, const std::byte*
     if (is_wide<T>(t, b_panel)) {
       const MicroKernel<T>* const kernels = kWideMicro<T>.of[rows][t.n < kWide<T>];
       s.tail = int(t.n - T::kNR);
-      s.a_step = 0;
+      s.a_step = s.b_step = s.c_step = 0;
       for (std::int64_t u = 0, i = 0; u < slices.count; ++u) {
         const std::int64_t h = slices.height_of(u);
         const std::byte* const a = prepare(u, i, h);
