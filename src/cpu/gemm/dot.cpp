@@ -109,7 +109,6 @@ struct Plan {
   bool whole_a;                   // one strip, packed once and for the whole depth
   bool prepacked_a, prepacked_b;  // in a GemmPlan, for the whole depth
   std::int64_t step_bytes;
-  std::int64_t most_strip, most_block;  // of the kernel
   // Workspace: what the threads of a problem share, then that of each thread.
   std::int64_t packed_b, sums, ranges, shared_bytes;
   std::int64_t packed_a, block_sums, finish_bytes, thread_bytes;
@@ -130,14 +129,14 @@ std::int64_t native_bytes(const GemmTileKernel& kernel) {
   return round_up((m * kernel.kc + kernel.kc * n + m * n) * kernel.packed_size, kLine);
 }
 
-void fill_sizes(Plan& p, const GemmArgs& args) {
+void fill_sizes(Plan& p, const GemmArgs& args, const DotKernel& kernel) {
   // With few columns packing A is most of the work. Narrow strips are for rows that lie along k.
   const bool few = p.n <= kMostStrip && !p.whole_a && !is_transposed(args.transA);
   const std::int64_t strip_bytes = few ? kCached / 2 : kStripBytes;
-  p.strip = std::min({p.part_m, p.whole_a ? kMostStrip : p.most_strip,
+  p.strip = std::min({p.part_m, p.whole_a ? kMostStrip : kernel.strip,
                       std::max<std::int64_t>(1, strip_bytes / p.a_panel_bytes())});
   // Where the second-level cache holds B, a panel of A meets all of it as soon as it is packed.
-  p.keep_a = !p.whole_a && p.step_bytes == kDotPlaneStep && !p.deep() && p.part_k <= p.most_block &&
+  p.keep_a = !p.whole_a && p.step_bytes == kDotPlaneStep && !p.deep() && p.part_k <= kernel.block &&
              p.part_n >= kLeastKept && p.part_n * p.panel_bytes() <= kCached;
   if (p.keep_a) p.strip = 1;
   p.chunk = p.part_n;
@@ -146,7 +145,7 @@ void fill_sizes(Plan& p, const GemmArgs& args) {
     std::int64_t& longer = p.strip > 2 ? p.strip : p.chunk;
     longer = divide_up(longer, 2);
   }
-  p.block_k = std::min(p.part_k, p.most_block);
+  p.block_k = std::min(p.part_k, kernel.block);
   const bool cut = !p.deep() && p.block_k < p.part_k;
   // A strip that stays in the cache whole passes by every panel of B: few sums at a time.
   const bool cached = p.strip * p.panel_bytes() <= kCached;
@@ -178,8 +177,6 @@ Plan plan(const GemmArgs& args, const DotKernel& kernel, int num_threads) {
   p.n = divide_up(args.n, kDotPanel);
   p.k = divide_up(args.k, kernel.step);
   p.step_bytes = std::int64_t(kernel.planes) * kDotPlaneStep;
-  p.most_strip = kernel.strip;
-  p.most_block = kernel.block;
   const double work = double(args.m) * double(args.n) * double(args.k) * products(kernel.planes);
   const auto cut_for = [&](int threads) {
     p.threads = threads;
@@ -197,7 +194,7 @@ Plan plan(const GemmArgs& args, const DotKernel& kernel, int num_threads) {
       p.part_n = std::min(p.n, along ? std::max<std::int64_t>(1, kNarrowBytes / p.panel_bytes())
                                      : kNarrowRow / (kDotPanel * size_of(args.in)));
     }
-    fill_sizes(p, args);
+    fill_sizes(p, args, kernel);
   };
   if (args.batch > 1) {
     cut_for(1);
@@ -210,7 +207,7 @@ Plan plan(const GemmArgs& args, const DotKernel& kernel, int num_threads) {
   }
   cut_for(threads_for(work, kGrain, num_threads));
   std::int64_t cut_m = 1, cut_n = 1;
-  for (; p.shared_bytes > kBudget; fill_sizes(p, args)) {
+  for (; p.shared_bytes > kBudget; fill_sizes(p, args, kernel)) {
     if (p.deep() && p.part_m > p.part_n)
       p.part_m = divide_up(p.m, ++cut_m);
     else

@@ -65,10 +65,10 @@ struct DotBlock {
 /// The code for a pair of types.
 struct DotKernel {
   DType in, out;
-  int planes;  ///< bfloat16 numbers that an element is split into
-  int step;    ///< elements of depth in a step
-  int strip;   ///< panels of A that a thread packs and multiplies at a time, at most
-  int block;   ///< steps that sums stay in registers, at most
+  int planes;          ///< bfloat16 numbers that an element is split into
+  int step;            ///< elements of depth in a step
+  std::int64_t strip;  ///< panels of A that a thread packs and multiplies at a time, at most
+  std::int64_t block;  ///< steps that sums stay in registers, at most
   void (*pack_a)(const DotPack&);
   void (*pack_b)(const DotPack&);
   void (*multiply)(const DotBlock&);

@@ -674,11 +674,11 @@ MBLAS_INLINE bool rows_collide(const Micro<T>& s) {
   return smaller(off, kWay - off) < kLine;
 }
 
-/// Sets up whether rows of A are fetched where they lie, `wide` as one microkernel takes B.
+/// Sets up whether rows of A are fetched where they lie and pass by one panel.
 template <class T>
-MBLAS_INLINE void fetch_rows(Micro<T>& s, const GemmTile& t, bool wide) {
+MBLAS_INLINE void fetch_rows(Micro<T>& s, const GemmTile& t) {
   const std::int64_t row_bytes = t.k * T::kSize;
-  const std::int64_t from = t.n <= T::kV ? kFetchOneFrom : wide ? kFetchWideFrom : 0;
+  const std::int64_t from = t.n <= T::kV ? kFetchOneFrom : t.n > T::kNR ? kFetchWideFrom : 0;
   s.fetches_rows = row_bytes >= kLongRow && t.a_bytes > from;
   if (!s.fetches_rows) return;
   const std::int64_t lines = (row_bytes + kLine - 1) / kLine;
@@ -967,7 +967,7 @@ void shallow_of(const GemmTile& t) {
 template <class T>
 void block_rows(const GemmTile& t, std::int64_t b_panel, std::byte* copies, SliceCopies how) {
   Micro<T> s = micro_of<T>(t);
-  const bool wide = is_wide<T>(t, b_panel), one_panel = wide || t.n <= T::kNR;
+  const bool one_panel = t.n <= T::kNR || is_wide<T>(t, b_panel);
   fetch_c(s, t, true, one_panel);
   const auto* A = static_cast<const std::byte*>(t.A);
   const std::int64_t a_row = s.a_row, a_col = s.a_col, row_bytes = t.k * T::kSize;
@@ -983,7 +983,7 @@ void block_rows(const GemmTile& t, std::int64_t b_panel, std::byte* copies, Slic
   };
   // A comes from beyond the second-level cache; what is next is fetched meanwhile.
   const bool far = t.m * row_bytes > kFetchFrom && !(kMemoryOperands && one_panel);
-  if (kMemoryOperands && !T::kComplex && one_panel && rows && !copies) fetch_rows<T>(s, t, wide);
+  if (kMemoryOperands && !T::kComplex && one_panel && rows && !copies) fetch_rows<T>(s, t);
   if (far && t.k > 0) {
     const Fetch next = fetch_of(0, together * T::kMR);
     const std::int64_t microkernels = larger(t.n / T::kNR, 1) * together;
