@@ -1,6 +1,7 @@
 // `fitted` on the ordinary cores: a thread has 4×8 floats of C, or 8×4 complex ones. With 8×8
 // floats there are too few threads to hide each other's waiting: 65³ 22.5 us of 300, and 20.7.
 #include "cuda/gemm/fitted.cuh"
+#include "cuda/gemm/pairs.cuh"
 
 namespace mblas::cuda::fitted {
 namespace {
@@ -59,12 +60,21 @@ struct SimtMultiply {
   B right;
   T sum[kRows][kCols] = {};
 
-  /// Which share of the tile the thread has; those beyond the last one have none.
-  __device__ static int down(const Problem<T>& p) { return thread_now() / p.across; }
-  __device__ static int across(const Problem<T>& p) { return thread_now() % p.across; }
+  /// Which share of the tile the thread has; those beyond the last one have none. Threads lie in
+  /// pairs, but for an odd last row.
+  struct Place {
+    int down, across;
+    __device__ explicit Place(const Problem<T>& p) {
+      const int thread = thread_now(), even = p.down / 2 * 2, single = thread - even * p.across;
+      down = single < 0 ? pairs::row(thread, p.across) : even + single / p.across;
+      across = single < 0 ? pairs::col(thread, p.across) : single % p.across;
+    }
+  };
 
   __device__ SimtMultiply(const Problem<T>& p, int /*rows*/, int /*cols*/)
-      : left(min(down(p), p.down - 1)), right(across(p)) {}
+      : SimtMultiply(p, Place(p)) {}
+  __device__ SimtMultiply(const Problem<T>& p, const Place& at)
+      : left(min(at.down, p.down - 1)), right(at.across) {}
 
   __device__ void add(const Problem<T>& p, const T* a, const T* b, int depth) {
 #pragma unroll 1
@@ -96,8 +106,8 @@ struct SimtMultiply {
   template <class F>
   __device__ void for_each(const Problem<T>& p, F&& f) const {
     constexpr int kVec = kVector<T>;
-    const int row = down(p), col = across(p);
-    if (row >= p.down) return;
+    const Place at(p);
+    if (at.down >= p.down) return;
 #pragma unroll
     for (int i = 0; i < kRows; ++i)
 #pragma unroll
@@ -105,7 +115,7 @@ struct SimtMultiply {
         Vector<T> v;
 #pragma unroll
         for (int e = 0; e < kVec; ++e) v.e[e] = sum[i][j + e];
-        f(A::index(row, p.down, i), B::index(col, p.across, j), v);
+        f(A::index(at.down, p.down, i), B::index(at.across, p.across, j), v);
       }
   }
 };

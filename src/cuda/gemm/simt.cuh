@@ -24,6 +24,7 @@
 #include "cuda/gemm/gemm.cuh"
 #include "cuda/gemm/groups.cuh"
 #include "cuda/gemm/instructions.cuh"
+#include "cuda/gemm/pairs.cuh"
 #include "cuda/gemm/schedule.hpp"
 #include "cuda/gemm/simt_tiles.hpp"
 
@@ -43,6 +44,26 @@ struct Tile {
   static constexpr int kBlocks = kBlocks_;                        ///< on a multiprocessor at a time
   static constexpr bool kClusters = kTileM * kTileN <= 64 * 128;  ///< may add up slices
   static_assert(kTileM % kWarpM == 0 && kTileN % kWarpN == 0 && 32 % kLanesM == 0);
+};
+
+/// Where lanes lie: row by row, or in pairs where more than 5/8 of the time in which they multiply
+/// would be shared memory's otherwise.
+template <class S, class T>
+struct Lanes {
+  static constexpr int kVec = kVector<T>, kAcross = S::kLanesN;
+  static constexpr int kProducts = S::kMicroM * S::kMicroN * (is_complex_v<T> ? 4 : 1);
+  static constexpr int kReads = 2 * S::kMicroM / kVec + 4 * S::kMicroN / kVec;  // cycles of a warp
+  static constexpr int kSchedulers = 4;
+  static constexpr bool kPaired = 8 * kSchedulers * kReads > 5 * kProducts;
+
+  __device__ static int row(int lane) {
+    return kPaired ? pairs::row(lane, kAcross) : lane / kAcross;
+  }
+  __device__ static int col(int lane) {
+    return kPaired ? pairs::col(lane, kAcross) : lane % kAcross;
+  }
+  /// The lane at `place`, counted row by row.
+  __device__ static int at(int place) { return kPaired ? pairs::thread_at(place, kAcross) : place; }
 };
 
 /// How an operand is copied to shared memory.
@@ -280,16 +301,17 @@ __device__ void rotate(Vector<T>& x, int by) {
   }
 }
 
-/// Of the warp's vectors, which follow each other lane by lane, lane l gets elements l, 32 + l, ….
+/// Of the warp's vectors, which follow each other row by row, lane l gets elements l, 32 + l, ….
 /// In each of kVector rounds a lane gives one of its own away.
-template <class T>
+template <class S, class T>
 __device__ void deal(Vector<T>& x) {
   constexpr int kVec = kVector<T>, kHolders = 32 / kVec;  // that hold elements of one round
   const int lane = int(threadIdx.x) % 32;
-  rotate(x, lane / kHolders);
+  using Place = Lanes<S, T>;
+  rotate(x, (Place::row(lane) * S::kLanesN + Place::col(lane)) / kHolders);
 #pragma unroll
   for (int t = 0; t < kVec; ++t)
-    x.e[t] = shuffle(x.e[t], (lane + kVec - t) % kVec * kHolders + lane / kVec);
+    x.e[t] = shuffle(x.e[t], Place::at((lane + kVec - t) % kVec * kHolders + lane / kVec));
   // Round t has brought element (lane - t) % kVec of this lane's.
   Vector<T> back;
 #pragma unroll
@@ -435,8 +457,8 @@ struct Share {
 
   __device__ explicit Share(int thread) {
     const int lane = thread % 32, warp = thread / 32;
-    row = warp / S::kWarpsN * S::kWarpM + lane / S::kLanesN * kVec;
-    col = warp % S::kWarpsN * S::kWarpN + lane % S::kLanesN * kVec;
+    row = warp / S::kWarpsN * S::kWarpM + Lanes<S, T>::row(lane) * kVec;
+    col = warp % S::kWarpsN * S::kWarpN + Lanes<S, T>::col(lane) * kVec;
   }
   __device__ int row_of(int v) const {
     const int r = v / kAcross;
@@ -448,12 +470,12 @@ struct Share {
   /// four elements of each lane, one by one, are four times as many accesses of the same sectors.
   __device__ void store(const Target<T>& to, int v, Vector<T> sum) const {
     if (to.vectors) return to.store(row_of(v), col_of(v), sum);
-    deal(sum);
+    deal<S>(sum);
     const int lane = int(threadIdx.x) % 32;
 #pragma unroll
     for (int e = 0; e < kVec; ++e) {
-      const int down = (32 * e + lane) / kWidth - lane / S::kLanesN;
-      const int across = (32 * e + lane) % kWidth - lane % S::kLanesN * kVec;
+      const int down = (32 * e + lane) / kWidth - Lanes<S, T>::row(lane);
+      const int across = (32 * e + lane) % kWidth - Lanes<S, T>::col(lane) * kVec;
       to.store(row_of(v) + down * kVec, col_of(v) + across, sum.e[e]);
     }
   }
@@ -474,7 +496,7 @@ struct Rows {
   static __device__ void store(T* shared, const Target<T>& to, int thread, SumsOf&& sums_of) {
     const int lane = thread % 32, warp = thread / 32;
     T* const own = shared + warp * kSize;
-    T* const put = own + (lane / S::kLanesN * kPitch + lane % S::kLanesN) * kVec;
+    T* const put = own + (Lanes<S, T>::row(lane) * kPitch + Lanes<S, T>::col(lane)) * kVec;
     const T* const from = own + lane / kCols * kPitch + lane % kCols;
     const int col = warp % S::kWarpsN * S::kWarpN + lane % kCols;
     int row = warp / S::kWarpsN * S::kWarpM + lane / kCols;

@@ -7,8 +7,8 @@
 // A slot lies in shared memory as A does, along k or along the rows, on rows whose starts differ in
 // their banks. Doubles are multiplied by the fp64 tensor cores, 16 rows a warp. Floats are
 // multiplied eight columns and up to eight rows a lane, for which shared memory has to give lanes a
-// float for every four products, as fast as it can: with four rows it was too slow, and 16 leave
-// registers for eight warps only, which was no faster. Unless `Pedantic` is asked for, Hopper's
+// float for every four products: 16 rows leave registers for eight warps only, which was no
+// faster. Unless `Pedantic` is asked for, Hopper's
 // tensor cores take their place, with floats as three planes of bfloat16 (hopper/planes.cuh): op(B)
 // is split by each block, A by each warp on its way to the registers. Where the magnitudes of a
 // piece of A and of op(B) do not suit that, its warp multiplies as before, from memory.
@@ -21,6 +21,7 @@
 #include "cuda/early.cuh"
 #include "cuda/gemm/gemm.cuh"
 #include "cuda/gemm/instructions.cuh"
+#include "cuda/gemm/pairs.cuh"
 #include "cuda/gemm/planes.cuh"
 #include "cuda/kernels.hpp"
 
@@ -71,8 +72,10 @@ struct Share<float, By::MultiplyAdds, kColumns, kAlongK> {
   int lane;
   float sum[kLines][8] = {};
 
-  __device__ static int row_of(int lane) { return lane / kLanesN * (kAlongK ? 1 : kLines); }
-  __device__ static int column_of(int lane) { return lane % kLanesN * 4; }
+  __device__ static int row_of(int lane) {
+    return pairs::row(lane, kLanesN) * (kAlongK ? 1 : kLines);
+  }
+  __device__ static int column_of(int lane) { return pairs::col(lane, kLanesN) * 4; }
 
   __device__ Share(const float* /*b*/, int lane) : lane(lane) {}
 
