@@ -471,6 +471,22 @@ std::vector<Case> few_vector_cases(std::string_view op, Types types) {
           one.strideC = kPacked;
           list.push_back(one);
         }
+      // A vector whose elements lie apart times a few long columns.
+      for (const bool row : kBools) {
+        GemmCase one = sampled(sampler, c);
+        one.batch = 1, one.k = 17003;
+        one.alpha = scalars_of(c)[2];
+        one.m = row ? 1 : 4;
+        one.n = row ? 4 : 1;
+        one.layout = Layout::RowMajor;
+        one.transA = Op::Trans, one.transB = Op::NoTrans;
+        one.lda = one.m + sampler.below(3);
+        one.ldb = one.n + sampler.below(3);
+        (row ? one.lda : one.ldb) = 3;
+        one.ldc = one.n + sampler.below(3);
+        one.strideC = kPacked;
+        list.push_back(one);
+      }
       // Up to a few rows times a matrix, or a few steps of k: what is in registers is as many rows,
       // steps and ends of either as these sizes give.
       for (int i = 0; i < 96; ++i) {

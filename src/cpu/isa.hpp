@@ -145,8 +145,11 @@ struct ThinVectors {
 struct ThinPart {
   const void* M;
   std::int64_t ld, rows, cols;
-  const void* x;  ///< packed, from a multiple of `step` of k on; of each vector x_ld elements
-  std::int64_t x_ld;
+  /// The vectors, from a multiple of `step` of k on: packed, or as they lie. Between two of them
+  /// are x_ld elements, for `add` that many groups of what is multiplied together, and there
+  /// x_depth from element to element.
+  const void* x;
+  std::int64_t x_ld, x_depth;
   /// Sums, of the type that accumulates: those of vector r from r * y_ld on, with room for as many
   /// as are whole parts of kThinPart.
   void* y;
@@ -186,6 +189,7 @@ struct ThinKernels {
   std::int64_t near = 0;
   /// Likewise of ThinPart::few, for up to kFewVectors and for more.
   std::int64_t few[2] = {0, 0};
+  bool in_place = false;  ///< times such a matrix `add` takes vectors as they lie
 };
 
 /// A block of C = alpha op(A) + beta op(B): m×n of C. A or B null: its term is absent. Transposed

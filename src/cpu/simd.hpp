@@ -3,6 +3,7 @@
 // to the including object (isa.hpp says why), which is why a header has an unnamed namespace here.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -88,6 +89,56 @@ MBLAS_INLINE auto add_lanes(const V& v) {
   } else {
     return v[0] + v[1];
   }
+}
+
+/// Element e of the sums of which add_halves() has the lower (Half 0) or the upper halves: of more
+/// than 16 bytes those of a before those of b, else likewise in every 16 bytes.
+template <int Width, int Lane, int Half>
+constexpr int half_of_group(int e, int n) {
+  const int half = Width / 2, all = Width > Lane ? n : Lane, within = e % all;
+  const int b = within >= all / 2, group = within % (all / 2) / half;
+  return b * n + e - within + group * Width + Half * half + e % half;
+}
+/// The lower and the upper half of each group of Width lanes of a and b, added up.
+template <int Width, class V, int... E>
+MBLAS_INLINE V add_halves(const V& a, const V& b, std::integer_sequence<int, E...>) {
+  constexpr int n = sizeof...(E), lane = int(16 * n / sizeof(V));
+  return __builtin_shufflevector(a, b, half_of_group<Width, lane, 0>(E, n)...) +
+         __builtin_shufflevector(a, b, half_of_group<Width, lane, 1>(E, n)...);
+}
+template <int Width, int N, class V>
+MBLAS_INLINE V add_lanes_together(const V (&v)[N]) {
+  constexpr int n = int(sizeof(V) / sizeof(v[0][0]));
+  if constexpr (Width == 1) {
+    return v[0];
+  } else {
+    V halves[(N + 1) / 2];
+#pragma GCC unroll 8
+    for (int i = 0; i < (N + 1) / 2; ++i)
+      halves[i] = add_halves<Width>(v[2 * i], v[N == 1 ? 0 : 2 * i + 1],
+                                    std::make_integer_sequence<int, n>());
+    return add_lanes_together<Width / 2>(halves);
+  }
+}
+
+/// Where add_lanes_together() leaves the sum of vector i.
+template <class V, int... I>
+MBLAS_INLINE V in_order(const V& sums, std::integer_sequence<int, I...>) {
+  constexpr int groups = int(sizeof(V) / 16), each = int(sizeof...(I)) / groups;
+  return __builtin_shufflevector(sums, sums, (I % groups * each + I / groups)...);
+}
+
+/// The sums of the lanes of Count vectors, to the bit those of add_lanes(), one after the other at
+/// `to`, where there is room for whole vectors.
+template <int Count, class V, class Lane>
+MBLAS_INLINE void add_lanes_of(const V* v, Lane* to) {
+  constexpr int n = int(sizeof(V) / sizeof(Lane));
+  constexpr int now = Count < n ? Count : n, padded = int(std::bit_ceil(unsigned(now)));
+  V some[padded];
+#pragma GCC unroll 16
+  for (int i = 0; i < padded; ++i) some[i] = v[i < now ? i : 0];
+  store(to, in_order(add_lanes_together<n>(some), std::make_integer_sequence<int, n>()));
+  if constexpr (Count > n) add_lanes_of<Count - n>(v + n, to + n);
 }
 
 #if defined(__AVX512F__)

@@ -141,6 +141,7 @@ struct Plan {
   int buffers;             // for sums: of each thread, or one where there are chunks
   bool by_entry;           // threads take whole problems of a batch
   bool far, few, streams;  // as in ThinPart
+  bool in_place;           // vectors are not packed
 
   std::int64_t head_bytes() const { return x_bytes + native_bytes + flag_bytes; }
   std::int64_t bytes() const { return head_bytes() + buffers * (sum_bytes + turned_bytes); }
@@ -177,6 +178,7 @@ Plan plan(const GemmArgs& args, int num_threads) {
   const CacheSizes& cache = cache_sizes();
   const bool vectors_few = p.shape.vectors <= kFewVectors;
   p.few = !p.shape.dot && matrix <= double(kernel.few[!vectors_few]);
+  p.in_place = p.few && kernel.in_place;
   if (cache.first <= kSmallFirst)
     p.far = matrix > double(cache.first) && !(p.few && vectors_few) &&
             (p.shape.vectors > 1 || matrix > double(kernel.near));
@@ -208,7 +210,7 @@ class Product {
         buffers_(workspace + plan.head_bytes()) {}
 
   void run(int threads) {
-    const DotRange range = pack(fast_);
+    const DotRange range = plan_.in_place ? DotRange{} : pack(fast_);
     limits_ = limits_with(range, args_.k);
     std::fill_n(beyond_, fast_.kernel.limited ? plan_.chunks * plan_.parts : 0, false);
     const std::int64_t count = shape_.vectors * plan_.sums_ld;  // of sums
@@ -246,10 +248,13 @@ class Product {
     return reinterpret_cast<Sum*>(reinterpret_cast<std::byte*>(sums(buffer)) + plan_.sum_bytes);
   }
 
+  const std::byte* vectors() const {
+    return static_cast<const std::byte*>(
+        (shape_.columns ? args_.B : args_.A).at(entry_, size_of(args_.in)));
+  }
   DotRange pack(const Vectors& x) const {
-    return x.kernel.pack({(shape_.columns ? args_.B : args_.A).at(entry_, size_of(args_.in)),
-                          shape_.vector, shape_.depth, args_.k, shape_.vectors, shape_.dot,
-                          x.data});
+    return x.kernel.pack(
+        {vectors(), shape_.vector, shape_.depth, args_.k, shape_.vectors, shape_.dot, x.data});
   }
 
   /// Sums of [begin, end) of the long side, the former a multiple of kPart, over a chunk of k.
@@ -278,8 +283,15 @@ class Product {
     g.limits = limits_;
     g.beyond = beyond;
     const int together = x.kernel.group ? x.kernel.group : shape_.dot ? 1 : shape_.vectors;
-    g.x = x.data + k0 * together * x.kernel.x_size;
-    g.x_ld = round_up(args_.k, x.kernel.step);
+    if (plan_.in_place) {
+      g.x = vectors() + k0 * shape_.depth * size;
+      g.x_ld = shape_.vector;
+      g.x_depth = shape_.depth;
+    } else {
+      g.x = x.data + k0 * together * x.kernel.x_size;
+      g.x_ld = shape_.dot ? round_up(args_.k, x.kernel.step) : 1;
+      g.x_depth = together;
+    }
     g.y = y;
     g.y_ld = plan_.sums_ld;
     if (shape_.dot) {

@@ -38,7 +38,8 @@ MBLAS_INLINE void multiply(typename T::Sums (&sums)[Q][R], const __m512i (&m)[Q]
                            const typename T::Element* x, std::int64_t x_ld) {
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
-    const __m512i xs = _mm512_loadu_si512(x + r * x_ld);
+    __m512i xs = _mm512_loadu_si512(x + r * x_ld);
+    if (Q > 1) pin(xs);
 #pragma GCC unroll 8
     for (int q = 0; q < Q; ++q) sums[q][r] = T::add(sums[q][r], m[q], xs);
   }
@@ -80,12 +81,20 @@ MBLAS_INLINE void dot_rows(const ThinPart& g, const typename T::Element* M,
     }
     multiply<T>(sums, m, x + p, g.x_ld);
   }
+  using Lanes = Vector<typename T::Sum>;
+  Lanes all[R * Q];
 #pragma GCC unroll 8
-  for (int q = 0; q < Q; ++q)
+  for (int r = 0; r < R; ++r)
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
+    for (int q = 0; q < Q; ++q) all[r * Q + q] = __builtin_bit_cast(Lanes, sums[q][r]);
+  typename T::Sum totals[round_up(R * Q, kLanesOfSums)];
+  add_lanes_of<R * Q>(all, totals);
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+    for (int q = 0; q < Q; ++q) {
+      const auto sum = T::total(totals[r * Q + q], start[r]);
       auto& total = y[r * g.y_ld + q];
-      const auto sum = T::total(sums[q][r], start[r]);
       total = g.adds ? total + sum : sum;
     }
   watch = seen;
@@ -255,16 +264,28 @@ void add(const ThinPart& whole) {
 template <class T>
 DotRange pack(const ThinVectors& v) {
   using Element = typename T::Element;
-  const auto* const from = static_cast<const Element*>(v.from);
-  auto* const to = static_cast<Element*>(v.to);
-  const std::int64_t k = round_up(v.k, kWidth<T>);
+  constexpr std::int64_t kTogether = kDepth<T>, kUnit = kTogether * sizeof(Element);
+  const std::int64_t k = round_up(v.k, kWidth<T>), whole = v.k / kTogether * kTogether;
   DotRange range;
-  for (std::int64_t r = 0; r < v.vectors; ++r)
-    for (std::int64_t p = 0; p < k; ++p) {
-      const Element x = p < v.k ? from[r * v.vector + p * v.depth] : Element(0);
-      T::note(range, x);
-      to[v.for_dot ? r * k + p : (p / kDepth<T> * v.vectors + r) * kDepth<T> + p % kDepth<T>] = x;
-    }
+  for (std::int64_t r = 0; r < v.vectors; ++r) {
+    const auto* const x = static_cast<const Element*>(v.from) + r * v.vector;
+    auto* const to = static_cast<Element*>(v.to) + r * (v.for_dot ? k : kTogether);
+    const std::int64_t step = v.for_dot ? kTogether : v.vectors * kTogether;  // between units
+    if (v.depth == 1 && v.for_dot)
+      __builtin_memcpy(to, x, std::size_t(whole) * sizeof(Element));
+    else
+#pragma GCC unroll 4
+      for (std::int64_t p = 0; p < whole; p += kTogether) {
+        auto* const unit = to + p / kTogether * step;
+        if (v.depth == 1)
+          __builtin_memcpy(unit, x + p, kUnit);
+        else
+          for (int i = 0; i < kTogether; ++i) unit[i] = x[(p + i) * v.depth];
+      }
+    for (std::int64_t p = whole; p < k; ++p)
+      to[p / kTogether * step + p % kTogether] = p < v.k ? x[p * v.depth] : Element(0);
+    for (std::int64_t p = 0; p < v.k; ++p) T::note(range, x[p * v.depth]);
+  }
   return range;
 }
 

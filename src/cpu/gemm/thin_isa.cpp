@@ -30,10 +30,11 @@ constexpr bool kFew = std::is_same_v<typename T::Element, typename T::Sum>;
 /// a Zen 5 16 are better than 32 for more than six vectors of wide elements (8 of double 8 %, of
 /// float 5 %) and up to six of others (4 of half 15 %). `few`: what the caches hold needs no
 /// streams (4 and 5 rows of float and double 300×300 to 2000×2000 on a Zen 4 by AVX2 1.1 to 1.3
-/// times as fast with 64 rows as with 8, from memory 0.7 times).
+/// times as fast with 64 rows as with 8, from memory 0.7 times; with 32 registers see kFewBytes).
 template <class T>
 MBLAS_INLINE std::int64_t rows_at_once(int vectors, bool far, bool few) {
   constexpr bool wide = sizeof(typename T::Element) == sizeof(typename T::Sum);
+  if (few && kVectorRegisters == 32) return 256;
   if (few && vectors <= 5) return 64;
   if (vectors <= (wide ? 5 : 2)) return 8;
   if (far && vectors <= kMostAtOnce && sizeof(typename T::Element) == 4) return 64;
@@ -169,17 +170,41 @@ MBLAS_INLINE void dot_rows(const ThinPart& g, const typename T::Element* M, cons
         T::add(sums[u % sets][q][r], m, load<Operand>(x + r * g.x_ld + p));
     }
   }
+  const auto sum_of = [&](int q, int r) __attribute__((always_inline)) {
+    Sums sum = sums[0][q][r];
+    if constexpr (sets == 2) sum += sums[1][q][r];
+    // Or GCC 12, which sees parts of it taken, leaves all sums in memory during the loop.
+    if (kVectorRegisters == 16) pin(sum);
+    return sum;
+  };
+  // Likewise some of as many as the registers hold, where they are added up together.
+  if constexpr (kVectorRegisters == 32 || R * Q < 12) {
+    Sums all[R * Q];
 #pragma GCC unroll 8
-  for (int q = 0; q < Q; ++q)
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
+      for (int q = 0; q < Q; ++q) all[r * Q + q] = sum_of(q, r);
+    typename T::Sum totals[round_up(R * Q, kLanes<typename T::Sum>)];
+    add_lanes_of<R * Q>(all, totals);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      Sums sum = sums[0][q][r];
-      if constexpr (sets == 2) sum += sums[1][q][r];
-      // Or GCC 12, which sees halves of it taken, leaves all sums in memory during the loop.
-      if (kVectorRegisters == 16) pin(sum);
-      auto& total = y[r * g.y_ld + q];
-      total = g.adds ? total + add_lanes(sum) : add_lanes(sum);
+      auto* const to = y + r * g.y_ld;
+      if (g.adds)
+#pragma GCC unroll 8
+        for (int q = 0; q < Q; ++q) to[q] += totals[r * Q + q];
+      else
+        __builtin_memcpy(to, totals + r * Q, Q * sizeof *to);
     }
+  } else {
+#pragma GCC unroll 8
+    for (int q = 0; q < Q; ++q)
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
+        const Sums sum = sum_of(q, r);
+        auto& total = y[r * g.y_ld + q];
+        total = g.adds ? total + add_lanes(sum) : add_lanes(sum);
+      }
+  }
 }
 
 /// Rows at a time. Of a single vector's sums the registers leave room for more, which are more
@@ -220,7 +245,7 @@ MBLAS_INLINE void add_columns(const ThinPart& g, const typename T::Element* M,
       const auto* const from = y + r * g.y_ld + v * lanes;
       sums[r][v] = start ? Sums{} : N == 0 ? load_first<Sums>(from, count) : load<Sums>(from);
     }
-  for (std::int64_t p = 0; p < g.rows; p += T::kDepth, x += g.vectors * T::kDepth) {
+  for (std::int64_t p = 0; p < g.rows; p += T::kDepth, x += g.x_depth * T::kDepth) {
     const auto* const from = M + p * g.ld;
     // Past the last row x has a zero.
     const auto* const next = T::kDepth == 2 && p + 1 < g.rows ? from + g.ld : from;
@@ -237,7 +262,7 @@ MBLAS_INLINE void add_columns(const ThinPart& g, const typename T::Element* M,
     }
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      const auto xs = T::everywhere(x + r * T::kDepth);
+      const auto xs = T::everywhere(x + r * (g.x_ld * T::kDepth));
 #pragma GCC unroll 8
       for (int v = 0; v < n; ++v) T::add(sums[r][v], m[v], xs);
     }
@@ -259,14 +284,14 @@ template <class T, int R, bool Far>
 void add_all(const ThinPart& g, std::int64_t first, bool start) {
   constexpr int N = kColumns<R>, lanes = kLanes<typename T::Sum>;
   const auto* const M = static_cast<const typename T::Element*>(g.M);
-  const auto* const x = static_cast<const typename T::X*>(g.x) + first * T::kDepth;
+  const auto* const x = static_cast<const typename T::X*>(g.x) + first * (g.x_ld * T::kDepth);
   auto* const y = static_cast<typename T::Sum*>(g.y) + first * g.y_ld;
   constexpr int size = sizeof(typename T::Element);
   if constexpr (kFew<T> && R <= kFewVectors && !Far) {
     if (g.few && g.vectors == R) {
       const auto after = ahead<Far>(g.cols * size, kFewSteps<R> * g.ld * size);
       return multiply_few<typename T::Sum, R>(
-          M, g.ld, x, 1, R, y, g.y_ld, g.cols, g.rows, start,
+          M, g.ld, x, g.x_ld, g.x_depth, y, g.y_ld, g.cols, g.rows, start,
           [&](std::int64_t j, const typename T::Element* from)
               __attribute__((always_inline)) { fetch<Far>(from, after(j * size)); });
     }
@@ -276,6 +301,9 @@ void add_all(const ThinPart& g, std::int64_t first, bool start) {
   std::int64_t j = 0;
   for (; j + N * lanes <= g.cols; j += N * lanes)
     add_columns<T, R, N, Far>(g, M + j, x, y + j, start, 0, after(j * size));
+  if constexpr (N > 2)
+    for (; j + 2 * lanes <= g.cols; j += 2 * lanes)
+      add_columns<T, R, 2, Far>(g, M + j, x, y + j, start, 0, after(j * size));
   for (; j < g.cols; j += lanes)
     add_columns<T, R, 0, Far>(g, M + j, x, y + j, start, int(smaller(lanes, g.cols - j)),
                               after(j * size));
@@ -330,6 +358,7 @@ DotRange pack(const ThinVectors& v) {
       const auto at = [&](std::int64_t p) __attribute__((always_inline)) {
         return to + (p / depth * v.vectors + r) * depth + p % depth;
       };
+#pragma GCC unroll 8
       for (std::int64_t p = 0; p < v.k; ++p) *at(p) = X(widen(x[p * v.depth]));
       for (std::int64_t p = v.k; p < k; ++p) *at(p) = X(0);
     }
@@ -351,6 +380,8 @@ constexpr std::int64_t kNear = 16 << 20;
 // Likewise of ThinPart::few: up to three rows of float and double 300×300 to 1400×1400 are 1.05 to
 // 1.2 times as fast, of 2000×2000 of float 0.9 times, of 4096×4096 0.8 times.
 constexpr std::int64_t kFewBytes = 8 << 20;
+// By 32 registers a matrix that the second level holds: its rows are few[] as long as it takes.
+constexpr std::int64_t kFewBytesOf32 = 640 << 10;
 
 template <class T>
 constexpr ThinKernels row() {
@@ -362,6 +393,8 @@ constexpr ThinKernels row() {
     kernels.few[0] = kFewBytes;
     kernels.few[1] = kNear;
   }
+  if (kVectorRegisters == 32 && kFew<T>) kernels.few[0] = kernels.few[1] = kFewBytesOf32;
+  kernels.in_place = std::is_same_v<typename T::Element, typename T::X>;
   return kernels;
 }
 

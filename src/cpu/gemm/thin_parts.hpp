@@ -118,7 +118,7 @@ MBLAS_INLINE void for_add_groups(const ThinPart& whole, std::int64_t rows, const
     for (std::int64_t j = 0; j < whole.cols; j += block) {
       ThinPart g = whole;
       g.M = static_cast<const Element*>(whole.M) + p * g.ld + j;
-      g.x = static_cast<const X*>(whole.x) + p * g.vectors;
+      g.x = static_cast<const X*>(whole.x) + p * g.x_depth;
       g.y = static_cast<Sum*>(whole.y) + j;
       g.rows = smaller(rows, whole.rows - p);
       g.cols = smaller(block, whole.cols - j);

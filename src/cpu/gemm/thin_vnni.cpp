@@ -32,9 +32,7 @@ struct Bytes : ByteLines {
     return int(-128u * unsigned(sum));
   }
   static MBLAS_INLINE Sums begin(Start start) { return _mm512_set1_epi32(start); }
-  static MBLAS_INLINE Sum total(Sums sums, Start start) {
-    return Sum(_mm512_reduce_add_epi32(sums)) + Sum(start);
-  }
+  static MBLAS_INLINE Sum total(Sum sum, Start start) { return sum + Sum(start); }
 
   static MBLAS_INLINE Sums load(const Sum* y) { return _mm512_loadu_si512(y); }
   static MBLAS_INLINE void store(Sum* y, Sums sums) { _mm512_storeu_si512(y, sums); }
