@@ -30,7 +30,8 @@ constexpr bool kFew = std::is_same_v<typename T::Element, typename T::Sum>;
 /// a Zen 5 16 are better than 32 for more than six vectors of wide elements (8 of double 8 %, of
 /// float 5 %) and up to six of others (4 of half 15 %). `few`: what the caches hold needs no
 /// streams (4 and 5 rows of float and double 300×300 to 2000×2000 on a Zen 4 by AVX2 1.1 to 1.3
-/// times as fast with 64 rows as with 8, from memory 0.7 times; with 32 registers see kFewBytes).
+/// times as fast with 64 rows as with 8, from memory 0.7 times; by 32 registers from the second
+/// level 256 rather than 64 1.0 to 1.05).
 template <class T>
 MBLAS_INLINE std::int64_t rows_at_once(int vectors, bool far, bool few) {
   constexpr bool wide = sizeof(typename T::Element) == sizeof(typename T::Sum);
@@ -393,7 +394,7 @@ constexpr std::int64_t kNear = 16 << 20;
 // Likewise of ThinPart::few: up to three rows of float and double 300×300 to 1400×1400 are 1.05 to
 // 1.2 times as fast, of 2000×2000 of float 0.9 times, of 4096×4096 0.8 times.
 constexpr std::int64_t kFewBytes = 8 << 20;
-// By 32 registers a matrix that the second level holds: its rows are few[] as long as it takes.
+// By 32 registers, for any number of vectors: what a second level of 1 MB holds beside the rest.
 constexpr std::int64_t kFewBytesOf32 = 640 << 10;
 
 template <class T>

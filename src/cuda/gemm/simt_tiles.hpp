@@ -23,7 +23,8 @@ struct TileInfo {
   bool clusters;    ///< slices can be added up inside a cluster
 };
 
-/// Of float and of complex<float>, whose multiply-adds are four each, by number.
+/// Of float, figures of an H100, and of complex<float>, whose multiply-adds are four each, of an
+/// H200; by number.
 inline constexpr TileInfo kTiles[] = {
     {128, 256, 16, 1, 126, 1.0, false},    {256, 128, 16, 1, 126, 1.0, false},
     {128, 128, 16, 2, 121.5, 1.85, false}, {64, 128, 16, 3, 115.5, 1.12, true},
