@@ -79,8 +79,8 @@ int threads_for_one(const GemmArgs& args, int most) {
 /// 4x512x64 1.45, 6x512x64 1.3; three rows of either 0.9, by AVX2 0.95.)
 bool rows_collide(const GemmArgs& args, const GemmPanels& panels) {
   constexpr std::int64_t kLeast = 4, kMost = 8, kMostOfTwoSets = 5;
-  if (is_complex(args.in) || is_transposed(args.transB) || panels.nr / 2 * panels.size < 64 ||
-      args.k < 64 || args.m < kLeast)
+  if (args.m < kLeast || args.k < kLeastThin || is_complex(args.in) || is_transposed(args.transB) ||
+      panels.nr / 2 * panels.size < 64)
     return false;
   const std::int64_t row = args.B.ld * panels.size;
   return (row % 4096 == 0 && args.m <= kMost) || (row % 2048 == 0 && args.m <= kMostOfTwoSets);
