@@ -157,7 +157,8 @@ struct ThinPart {
   bool adds;  ///< to what y holds; else it is written
   int vectors;
   /// Few vectors, of a matrix that a cache holds: rows are not counted by how many streams memory
-  /// gives, and up to kFewVectors of them are in registers (few_rows.hpp).
+  /// gives, up to kFewVectors of them are in registers (few_rows.hpp), and `add` takes the vectors
+  /// as they lie.
   bool few;
   bool far;  ///< M is fetched into the second-level cache, further ahead; else into the first
   /// M, of which no cache nearby holds much, is fetched into the first level as far ahead as memory
@@ -187,9 +188,8 @@ struct ThinKernels {
   int most_along[2] = {0, 0};
   /// Bytes of a matrix up to which, times one vector, it is fetched into the first level.
   std::int64_t near = 0;
-  /// Likewise of ThinPart::few, for up to kFewVectors and for more.
+  /// Likewise of ThinPart::few, for up to kFewVectors and for more; 0 where vectors are converted.
   std::int64_t few[2] = {0, 0};
-  bool in_place = false;  ///< times such a matrix `add` takes vectors as they lie
 };
 
 /// A block of C = alpha op(A) + beta op(B): m×n of C. A or B null: its term is absent. Transposed

@@ -62,12 +62,15 @@ double fmas_of(const GemmArgs& args, int nr) {
   return double(args.m * args.n * args.k) / (nr / 2) * (is_complex(args.in) ? 2 : 1);
 }
 
+/// Are its vectors of 64 bytes?
+bool has_wide_vectors(const GemmPanels& panels) { return panels.nr / 2 * panels.size >= 64; }
+
 bool pairs_pay() { return meets_soon() && keeps_threads(); }
 
 /// Threads for one product. Longer ones have fewer multiply-adds for what they read and write.
 int threads_for_one(const GemmArgs& args, int most) {
   const GemmPanels& panels = panels_of(args);
-  const double grain = panels.nr / 2 * panels.size < 64 ? kSecondGrain : kSecondGrainWide;
+  const double grain = has_wide_vectors(panels) ? kSecondGrainWide : kSecondGrain;
   const bool pays = std::max({args.m, args.n, args.k}) <= kShort && args.k >= kLeastDepth &&
                     fmas_of(args, panels.nr) >= grain && pairs_pay();
   return pays ? std::min(most, 2) : 1;
@@ -80,7 +83,7 @@ int threads_for_one(const GemmArgs& args, int most) {
 bool rows_collide(const GemmArgs& args, const GemmPanels& panels) {
   constexpr std::int64_t kLeast = 4, kMost = 8, kMostOfTwoSets = 5;
   if (args.m < kLeast || args.k < kLeastThin || is_complex(args.in) || is_transposed(args.transB) ||
-      panels.nr / 2 * panels.size < 64)
+      !has_wide_vectors(panels))
     return false;
   const std::int64_t row = args.B.ld * panels.size;
   return (row % 4096 == 0 && args.m <= kMost) || (row % 2048 == 0 && args.m <= kMostOfTwoSets);

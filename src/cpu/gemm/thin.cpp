@@ -141,7 +141,6 @@ struct Plan {
   int buffers;             // for sums: of each thread, or one where there are chunks
   bool by_entry;           // threads take whole problems of a batch
   bool far, few, streams;  // as in ThinPart
-  bool in_place;           // vectors are not packed
 
   std::int64_t head_bytes() const { return x_bytes + native_bytes + flag_bytes; }
   std::int64_t bytes() const { return head_bytes() + buffers * (sum_bytes + turned_bytes); }
@@ -178,7 +177,6 @@ Plan plan(const GemmArgs& args, int num_threads) {
   const CacheSizes& cache = cache_sizes();
   const bool vectors_few = p.shape.vectors <= kFewVectors;
   p.few = !p.shape.dot && matrix <= double(kernel.few[!vectors_few]);
-  p.in_place = p.few && kernel.in_place;
   if (cache.first <= kSmallFirst)
     p.far = matrix > double(cache.first) && !(p.few && vectors_few) &&
             (p.shape.vectors > 1 || matrix > double(kernel.near));
@@ -210,7 +208,7 @@ class Product {
         buffers_(workspace + plan.head_bytes()) {}
 
   void run(int threads) {
-    const DotRange range = plan_.in_place ? DotRange{} : pack(fast_);
+    const DotRange range = plan_.few ? DotRange{} : pack(fast_);
     limits_ = limits_with(range, args_.k);
     std::fill_n(beyond_, fast_.kernel.limited ? plan_.chunks * plan_.parts : 0, false);
     const std::int64_t count = shape_.vectors * plan_.sums_ld;  // of sums
@@ -283,7 +281,7 @@ class Product {
     g.limits = limits_;
     g.beyond = beyond;
     const int together = x.kernel.group ? x.kernel.group : shape_.dot ? 1 : shape_.vectors;
-    if (plan_.in_place) {
+    if (plan_.few) {
       g.x = vectors() + k0 * shape_.depth * size;
       g.x_ld = shape_.vector;
       g.x_depth = shape_.depth;

@@ -372,6 +372,7 @@ DotRange pack(const ThinVectors& v) {
       const auto at = [&](std::int64_t p) __attribute__((always_inline)) {
         return to + (p / depth * v.vectors + r) * depth + p % depth;
       };
+      // By GCC 12 bfloat16 4×256×256 takes 2 to 3.5 times as long without.
 #pragma GCC unroll 8
       for (std::int64_t p = 0; p < v.k; ++p) *at(p) = X(widen(x[p * v.depth]));
       for (std::int64_t p = v.k; p < k; ++p) *at(p) = X(0);
@@ -400,7 +401,7 @@ constexpr std::int64_t kFewBytesOf32 = 640 << 10;
 template <class T>
 constexpr ThinKernels row() {
   ThinKernels kernels = {T::kTag, T::kStep, int(sizeof(typename T::X)), pack<T>, dot<T>, add<T>};
-  if (kVectorRegisters == 16 && size_of(T::kTag) >= 4) {
+  if (kVectorRegisters == 16 && kFew<T>) {
     kernels.most_along[0] = kMostRowsAlong<typename T::Sum>;
     kernels.most_along[1] = kMostColumnsAlong;
     kernels.near = kNear;
@@ -408,7 +409,6 @@ constexpr ThinKernels row() {
     kernels.few[1] = kNear;
   }
   if (kVectorRegisters == 32 && kFew<T>) kernels.few[0] = kernels.few[1] = kFewBytesOf32;
-  kernels.in_place = std::is_same_v<typename T::Element, typename T::X>;
   return kernels;
 }
 

@@ -307,11 +307,11 @@ template <class S, class T>
 __device__ void deal(Vector<T>& x) {
   constexpr int kVec = kVector<T>, kHolders = 32 / kVec;  // that hold elements of one round
   const int lane = int(threadIdx.x) % 32;
-  using Place = Lanes<S, T>;
-  rotate(x, (Place::row(lane) * S::kLanesN + Place::col(lane)) / kHolders);
+  using Order = Lanes<S, T>;
+  rotate(x, (Order::row(lane) * S::kLanesN + Order::col(lane)) / kHolders);
 #pragma unroll
   for (int t = 0; t < kVec; ++t)
-    x.e[t] = shuffle(x.e[t], Place::at((lane + kVec - t) % kVec * kHolders + lane / kVec));
+    x.e[t] = shuffle(x.e[t], Order::at((lane + kVec - t) % kVec * kHolders + lane / kVec));
   // Round t has brought element (lane - t) % kVec of this lane's.
   Vector<T> back;
 #pragma unroll
