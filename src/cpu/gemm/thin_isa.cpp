@@ -369,10 +369,10 @@ DotRange pack(const ThinVectors& v) {
         for (std::int64_t p = 0; p < v.k; ++p) row[p] = X(widen(x[p * v.depth]));
       for (std::int64_t p = v.k; p < k; ++p) row[p] = X(0);
     } else {
+      // Unrolled below: else bfloat16 4×256×256 takes 2 to 3.5 times as long by GCC 12.
       const auto at = [&](std::int64_t p) __attribute__((always_inline)) {
         return to + (p / depth * v.vectors + r) * depth + p % depth;
       };
-      // By GCC 12 bfloat16 4×256×256 takes 2 to 3.5 times as long without.
 #pragma GCC unroll 8
       for (std::int64_t p = 0; p < v.k; ++p) *at(p) = X(widen(x[p * v.depth]));
       for (std::int64_t p = v.k; p < k; ++p) *at(p) = X(0);
