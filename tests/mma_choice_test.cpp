@@ -196,8 +196,20 @@ TEST(MmaChoice, TinyIsForManyNarrowProducts) {
   EXPECT_TRUE(takes(82, 300));
   EXPECT_FALSE(takes(90, 300)) << "tiles of words do";
   EXPECT_TRUE(takes(92, 300)) << "rows at multiples of 8 bytes";
-  EXPECT_TRUE(takes(20, 300, DType::f32));
-  EXPECT_FALSE(takes(20, 30, DType::f32));
+  EXPECT_FALSE(takes(8, 300, DType::f32)) << "a tile of simt for each";
+  EXPECT_TRUE(takes(8, 1000, DType::f32));
+  EXPECT_TRUE(takes(14, 1000, DType::f32));
+  EXPECT_FALSE(takes(20, 1000, DType::f32)) << "begins later";
+  EXPECT_TRUE(takes(20, 5000, DType::f32));
+  EXPECT_FALSE(takes(32, 100000, DType::f32)) << "fills a tile of simt";
+  EXPECT_TRUE(takes(8, 1000, DType::f64));
+  EXPECT_FALSE(takes(16, 5000, DType::f64)) << "fills a tile of the tensor cores";
+  EXPECT_FALSE(takes(24, 100000, DType::f64)) << "multiplies too much";
+  EXPECT_FALSE(takes(16, 1000, DType::cf32));
+  EXPECT_TRUE(takes(16, 2000, DType::cf32));
+  EXPECT_TRUE(takes(12, 1000, DType::cf64));
+  EXPECT_FALSE(takes(32, 100000, DType::cf64)) << "multiplies too much";
+  EXPECT_TRUE(takes(40, 300, DType::cf64)) << "several tiles there";
 }
 
 TEST(MmaChoice, FewVectorsAreReadAsTheyLie) {

@@ -263,21 +263,32 @@ bool has_vectors(const Input& x, const GemmArgs& args) {
   return access_bits(x, args.batch, size_of(args.in)) % 16 == 0;
 }
 
-/// Whether other rows are faster, as measured on an H200.
+/// Whether other rows are faster, as measured on an H200 and an H100.
 const char* is_slower(const GemmArgs& args, const DeviceInfo& device) {
   if (args.n < 64 || args.m < kLeastRows) return "for C of at least 8 rows and 64 columns";
-  if (args.in == DType::f32) return nullptr;
-  if (args.k > 16 && args.batch > 1) return "for batches with k of at most 16";
+  const bool turned = is_transposed(args.transB), one = args.batch == 1, strip = args.n <= 64;
+  const double results = double(args.m) * double(args.n) * double(args.batch);
+  if (args.in == DType::f32) {
+    // Many columns and few rows, or B turned for few columns: small tiles begin sooner.
+    const bool is_slow = turned ? !strip && args.n < 2048 && (args.m >= 1000 || args.k > 16)
+                                : args.k > 16 && args.n >= kNarrow && results < 1 << 18;
+    return one && is_slow ? "small tiles are faster" : nullptr;
+  }
+  if (args.k > 16 && !one) return "for batches with k of at most 16";
   // What tensor cores save grows with the multiply-adds; what they cost does not.
-  const double products = double(args.m) * double(args.n) * double(args.k) * double(args.batch);
+  const double products = results * double(args.k);
   const auto aligned = [&] { return has_vectors(args.A, args) && has_vectors(args.B, args); };
   if (args.in == DType::f64) {
-    const bool turned = args.k > 12 && is_transposed(args.transB) && aligned();
-    const bool is_slow = (turned && (args.n <= kNarrow || products < 1 << 24)) ||
-                         (products >= 1 << 26 && (turned || args.k > 24));
+    const bool is_slow = one ? turned || args.k > 24 || (args.k > 16 && results < 550e3) ||
+                                   (args.k > 8 && args.m <= 128 && !strip)
+                             : turned && args.k > 12 && aligned() &&
+                                   (args.n <= kNarrow || products < 1 << 24 || products >= 1 << 26);
     return is_slow ? "the fp64 tensor cores are faster" : nullptr;
   }
   if (args.k > 24) return "for complex numbers with k of at most 24";
+  const bool few = turned ? results < (args.k > 8 ? 1.5e6 : 450e3)
+                          : !(strip && one) && results < (args.k > 8 ? 450e3 : 100e3);
+  if (few || (!one && args.n < kNarrow)) return "small tiles are faster";
   const double most = args.k > 16 ? 1 << 26 : 1 << 28;
   return args.compute == Compute::Default && runs_hopper(device) && args.k > 8 && products > most &&
                  aligned()

@@ -32,16 +32,18 @@ template <class T>
 struct TilesOf {
   static constexpr std::span<const simt::TileInfo> kInfos = simt::kTiles;
   static constexpr RunTile<T> kRun[] = {
-      simt::run_tile_128x256, simt::run_tile_256x128, simt::run_tile_128x128,
-      simt::run_tile_64x128,  simt::run_tile_64x64,   simt::run_tile_128x16,
-      simt::run_tile_16x128,  simt::run_tile_128x32,  simt::run_tile_32x128};
+      simt::run_tile_128x256, simt::run_tile_256x128, simt::run_tile_128x128, simt::run_tile_64x128,
+      simt::run_tile_64x64,   simt::run_tile_128x16,  simt::run_tile_16x128,  simt::run_tile_128x32,
+      simt::run_tile_32x128,  simt::run_tile_64x32,   simt::run_tile_32x64,   simt::run_tile_32x32,
+      simt::run_tile_32x16,   simt::run_tile_16x32};
   static_assert(std::size(kRun) == kInfos.size());
 };
 template <>
 struct TilesOf<Complex<float>> {
   static constexpr std::span<const simt::TileInfo> kInfos = simt::kComplexTiles;
   static constexpr RunTile<Complex<float>> kRun[] = {simt::run_tile_128x64, simt::run_tile_64x64,
-                                                     simt::run_tile_32x32};
+                                                     simt::run_tile_32x32, simt::run_tile_32x16,
+                                                     simt::run_tile_16x32};
   static_assert(std::size(kRun) == kInfos.size());
 };
 

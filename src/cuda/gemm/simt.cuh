@@ -558,11 +558,12 @@ constexpr bool has_ranges(Copy a, Copy b) {
                     a == Copy::Elements && b == Copy::Elements);
 }
 
-/// Blocks on a multiprocessor: of more than four, four where both operands come through registers.
+/// Blocks on a multiprocessor: at most four where both operands come through registers, eight where
+/// one does.
 template <class Shape>
 constexpr int blocks_of(Copy a, Copy b) {
-  const bool both = a == Copy::Elements && b == Copy::Elements;
-  return both ? std::min(Shape::kBlocks, 4) : Shape::kBlocks;
+  const int loose = (a == Copy::Elements) + (b == Copy::Elements);
+  return loose > 0 ? std::min(Shape::kBlocks, 8 / loose) : Shape::kBlocks;
 }
 
 /// Bytes of shared memory of a block: panels, or sums on their way, and then its work.

@@ -14,4 +14,11 @@ void run_tile_32x32(const Problem<Complex<float>>& p, Copy a, Copy b, const Cuda
   run_tiles<Tile<32, 32, 16, 16, 16, 4, 4, 6>>(p, a, b, queue);
 }
 
+void run_tile_32x16(const Problem<Complex<float>>& p, Copy a, Copy b, const CudaQueue& queue) {
+  run_tiles<Tile<32, 16, 16, 16, 16, 4, 4, 10>>(p, a, b, queue);
+}
+void run_tile_16x32(const Problem<Complex<float>>& p, Copy a, Copy b, const CudaQueue& queue) {
+  run_tiles<Tile<16, 32, 16, 16, 16, 4, 4, 10>>(p, a, b, queue);
+}
+
 }  // namespace mblas::cuda::simt

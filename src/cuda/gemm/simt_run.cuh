@@ -87,8 +87,15 @@ void run_tile_128x16(const Problem<float>&, Copy, Copy, const CudaQueue&);
 void run_tile_16x128(const Problem<float>&, Copy, Copy, const CudaQueue&);
 void run_tile_128x32(const Problem<float>&, Copy, Copy, const CudaQueue&);
 void run_tile_32x128(const Problem<float>&, Copy, Copy, const CudaQueue&);
+void run_tile_64x32(const Problem<float>&, Copy, Copy, const CudaQueue&);
+void run_tile_32x64(const Problem<float>&, Copy, Copy, const CudaQueue&);
+void run_tile_32x32(const Problem<float>&, Copy, Copy, const CudaQueue&);
+void run_tile_32x16(const Problem<float>&, Copy, Copy, const CudaQueue&);
+void run_tile_16x32(const Problem<float>&, Copy, Copy, const CudaQueue&);
 void run_tile_128x64(const Problem<Complex<float>>&, Copy, Copy, const CudaQueue&);
 void run_tile_64x64(const Problem<Complex<float>>&, Copy, Copy, const CudaQueue&);
 void run_tile_32x32(const Problem<Complex<float>>&, Copy, Copy, const CudaQueue&);
+void run_tile_32x16(const Problem<Complex<float>>&, Copy, Copy, const CudaQueue&);
+void run_tile_16x32(const Problem<Complex<float>>&, Copy, Copy, const CudaQueue&);
 
 }  // namespace mblas::cuda::simt

@@ -30,12 +30,14 @@ inline constexpr TileInfo kTiles[] = {
     {128, 128, 16, 2, 121.5, 1.85, false}, {64, 128, 16, 3, 115.5, 1.12, true},
     {64, 64, 16, 5, 112, 1.18, true},      {128, 16, 32, 2, 80.5, 1.03, true},
     {16, 128, 32, 2, 78, 1.03, true},      {128, 32, 16, 4, 108.5, 1.15, true},
-    {32, 128, 16, 4, 108, 1.13, true},
+    {32, 128, 16, 4, 108, 1.13, true},     {64, 32, 16, 6, 100.5, 1.1, true},
+    {32, 64, 16, 6, 100, 1.16, true},      {32, 32, 16, 12, 78, 1.62, true},
+    {32, 16, 16, 19, 61.5, 3.45, true},    {16, 32, 16, 19, 60, 3.37, true},
 };
 inline constexpr TileInfo kComplexTiles[] = {
-    {128, 64, 16, 2, 22, 1.9, true},
-    {64, 64, 16, 3, 24.2, 1.61, true},
-    {32, 32, 16, 6, 24.3, 1.3, true},
+    {128, 64, 16, 2, 22, 1.9, true},    {64, 64, 16, 3, 24.2, 1.61, true},
+    {32, 32, 16, 6, 24.3, 1.3, true},   {32, 16, 16, 10, 20, 1.34, true},
+    {16, 32, 16, 10, 19.3, 1.33, true},
 };
 
 /// Whether blocks of such a tile can have ranges of steps, of several tiles: smaller ones have no
@@ -94,27 +96,35 @@ inline double slice_bytes(const Shape& x, const Choice& c) {
 /// Cycles of 1.7 GHz, though the clock may be higher: fitted to the times of 66 products of all ops
 /// on an H200, each with those of the configurations that took at most 2.2 times as long as its
 /// fastest; what concerns rows that start anywhere to those of 40 more. Rates of float, kTurned and
-/// kLoose: to those of 96 on an H100, uncut and in clusters.
+/// kLoose: to those of 96 on an H100, uncut and in clusters. Tiles of less than 64×64 and kWait: to
+/// those of 725 products and batches there.
 inline double cycles_of(const Shape& x, const Choice& c) {
   constexpr double kStart = 3800;                    // of a launch
   constexpr double kRound = 2100;                    // of its first copies and last stores
   constexpr double kRoundElement = 0.16;             // likewise, for each of the tile
   constexpr double kElement = 0.12, kScalar = 0.03;  // of C; more where its rows start anywhere
   constexpr double kTurned = 0.05, kLoose = 0.055;   // an element that is copied by itself
-  constexpr double kBytes = 2500;                    // of A, B and C a cycle, from memory
+  constexpr double kWait = 760;    // of a step that comes through registers, however little it is
+  constexpr double kBytes = 2500;  // of A, B and C a cycle, from memory
   constexpr double kCluster = 1250, kClusterSlice = 107;
   constexpr double kSecondKernel = 4000, kSlice = 260, kSliceBytes = 3800;
   constexpr double kCopyKernel = 3500, kCopyBytes = 1800;
 
   const TileInfo& t = x.tiles[std::size_t(c.tile)];
   const double loose_bytes = x.loose_a + x.loose_b;
+  const bool waits = loose_bytes > 0 && !c.repack;
   const std::int64_t steps = steps_of(x, t);
   const double elements = t.m * t.n;
   const double store = (kElement + kScalar * x.loose_c) * elements;
   const auto multiply = [&](std::int64_t depth_steps) {
     double copies = kTurned * (x.turned_a * t.m + x.turned_b * t.n);
-    if (loose_bytes > 0 && !c.repack) copies += kLoose * (!x.turned_a * t.m + !x.turned_b * t.n);
+    if (waits) copies += kLoose * (!x.turned_a * t.m + !x.turned_b * t.n);
     return double(depth_steps * t.depth) * (elements / t.rate + copies);
+  };
+  // Of so many blocks' share of a multiprocessor.
+  const auto last = [&](double blocks, std::int64_t depth_steps, double stores) {
+    return std::max(blocks * (multiply(depth_steps) + stores * store),
+                    waits ? kWait * double(depth_steps) : 0);
   };
 
   const double round = kRound + kRoundElement * elements;
@@ -125,16 +135,17 @@ inline double cycles_of(const Shape& x, const Choice& c) {
     const double share = each < t.blocks ? std::max(each, t.alone) : each;
     const auto length = std::int64_t(std::ceil(cut * double(steps) / c.ranges));
     constexpr double kTiles = 2;  // that a range touches
-    cycles = share * (multiply(length) + kTiles * store) + kTiles * round;
+    cycles = last(share, length, kTiles) + kTiles * round;
     parts = 1 + c.ranges / cut;
   } else {
     // Blocks of one multiprocessor: rounds that fill it, and the rest.
     const double each = c.cluster ? gemm::blocks_each(cut, c.slices, x.processors)
                                   : gemm::blocks_each(cut * c.slices, 1, x.processors);
     const double rounds = std::floor(each / t.blocks), rest = each - rounds * t.blocks;
-    const double block = multiply((steps + c.slices - 1) / c.slices) + store;
-    cycles = (rounds * t.blocks + (rest > 0 ? std::max(rest, t.alone) : 0)) * block;
-    cycles += std::ceil(each / t.blocks) * round;
+    const std::int64_t slice = (steps + c.slices - 1) / c.slices;
+    cycles = rounds * last(t.blocks, slice, 1) +
+             (rest > 0 ? last(std::max(rest, t.alone), slice, 1) : 0) +
+             std::ceil(each / t.blocks) * round;
   }
   const double bytes = double(x.element_bytes) * double(x.batch) *
                        (double(x.m + x.n) * double(x.k) + double(x.m) * double(x.n));

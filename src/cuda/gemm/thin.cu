@@ -114,7 +114,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (args.in != DType::f32 && args.in != DType::f64) return "for f32 and f64";
   if (std::max(args.m, args.n) > kMostShort) return "for m and n of at most 16";
   const bool doubles = args.in == DType::f64;
-  if (may_leave_few(args, device) && args.k <= (doubles ? kShortDoubles : kShort) / args.batch)
+  if (args.config != kForced && args.k <= (doubles ? kShortDoubles : kShort))
     return doubles ? "slower than tensor_f64 for short sums" : "slower than simt for short sums";
   return declines_emulation(args, device);
 }

@@ -10,6 +10,9 @@
 // What did not help on an H200: persistent blocks that load the next group before they write,
 // places of copies found by steps from the last one instead of by division, blocks of 256 threads
 // for several products.
+#include <algorithm>
+#include <span>
+
 #include "cuda/gemm/fills.hpp"
 #include "cuda/gemm/tensor_mma.hpp"
 #include "cuda/gemm/tiny.cuh"
@@ -67,21 +70,54 @@ bool suits_engine(const GemmArgs& args, const DeviceInfo& device) {
          (size_of(args.in) == 2 || along_k);
 }
 
+/// Of 4 bytes and more: whether there are too few products for their size, as each has a small tile
+/// to itself elsewhere. Fitted to a thousand batches of 64 to 100,000 on an H100 and an H200.
+bool is_slower_than_tiles(const GemmArgs& args, const DeviceInfo& device) {
+  if (args.config == kForced || args.batch == 0) return false;
+  constexpr std::int64_t kTile = 32, kHalf = 16, kMostResults = 24 * 24, kTensorCores = 3;
+  const std::int64_t most = std::max(args.m, args.n);
+  // Larger ones take several tiles there.
+  if (most > kTile) return args.k > kTile + kHalf || !fills_device(args, device);
+  if (args.in == DType::f32 && args.m * args.n > kMostResults) return true;
+
+  // Batches of so many for each multiprocessor, of products of up to so many multiply-adds.
+  struct Limit {
+    std::int64_t each, products;
+  };
+  constexpr Limit kFloat[] = {{7, 4096}, {37, 20000}};
+  constexpr Limit kDouble[] = {{7, 1200}, {15, 2200}, {37, 3200}, {150, 9300}};
+  constexpr Limit kComplexFloat[] = {{7, 1600}, {15, 4700}, {150, 13000}};
+  constexpr Limit kComplexDouble[] = {{7, 2304}, {15, 6400}};
+  const bool doubles = args.in == DType::f64 || args.in == DType::cf64;
+  std::int64_t products = args.m * args.n * args.k;
+  if (doubles && args.k > kHalf) products *= kTensorCores;
+  // Rows that start anywhere hold the others up as well, as do tiles that are not full.
+  if ((args.in == DType::f64 && !is_in_vectors(args)) || (args.in == DType::cf64 && most > kHalf))
+    products /= 2;
+  const auto suits = [&](std::span<const Limit> limits) {
+    return std::ranges::any_of(limits, [&](const Limit& limit) {
+      return args.batch >= limit.each * device.compute_units && products <= limit.products;
+    });
+  };
+  return !suits(args.in == DType::f32    ? std::span<const Limit>(kFloat)
+                : args.in == DType::f64  ? std::span<const Limit>(kDouble)
+                : args.in == DType::cf32 ? std::span<const Limit>(kComplexFloat)
+                                         : std::span<const Limit>(kComplexDouble));
+}
+
 /// Whether products are left to the rows that give each of them blocks of its own, which begin
 /// sooner than those here. An H100, graphs of 20 calls, here and there: one product of 16x16x16,
-/// bf16 2.6 us and 1.6, cf32 4.0 and 2.0, f64 3.3 and 2.2; of 48x48x48, cf64 17.7 and 3.5; in
-/// line, 100 of 16x16x16 2.8 and 2.1, 300 2.8 and 3.2; 1000 of 40x40x40 8.0 and 6.9. An H200, bf16
-/// with rows anywhere: 1000 of 34x34x34 9.5 and 7.3, 4000 21.7 and 20.5; 4000 of 50x50x50 36
-/// and 27. Where tensor_mma has a warp for each: 1000 of 8x8x8 3.2 and 2.1, 2000 3.3 and 3.6; 1000
-/// of 14x14x14 3.9 and 2.2, 4000 7.4 and 5.9, 10000 11.5 and 13.3; in line 1000 of 16x16x16 3.0 and
-/// 2.2, 2000 3.9 and 3.2, 4000 5.1 and 5.9; 1000 of 17x17x17 6.7 and 3.1, 10000 22 and 16; 10000 of
-/// 31x31x31 38 and 26.
+/// bf16 2.6 us and 1.6; in line, 100 of 16x16x16 2.8 and 2.1, 300 2.8 and 3.2; 1000 of 40x40x40 8.0
+/// and 6.9. An H200, bf16 with rows anywhere: 1000 of 34x34x34 9.5 and 7.3, 4000 21.7 and 20.5;
+/// 4000 of 50x50x50 36 and 27. Where tensor_mma has a warp for each: 1000 of 8x8x8 3.2 and 2.1,
+/// 2000 3.3 and 3.6; 1000 of 14x14x14 3.9 and 2.2, 4000 7.4 and 5.9, 10000 11.5 and 13.3; in line
+/// 1000 of 16x16x16 3.0 and 2.2, 2000 3.9 and 3.2, 4000 5.1 and 5.9; 1000 of 17x17x17 6.7 and 3.1,
+/// 10000 22 and 16; 10000 of 31x31x31 38 and 26.
 const char* declines_slower(const GemmArgs& args, const DeviceInfo& device) {
   const int size = size_of(args.in);
   const std::int64_t most = std::max(args.m, args.n);
   if (size > 2)
-    return may_leave_few(args, device) ? "slower than simt or tensor_f64 for few products"
-                                       : nullptr;
+    return is_slower_than_tiles(args, device) ? "slower than simt or tensor_f64" : nullptr;
   if (args.config == kForced || args.batch == 0) return nullptr;
   const std::int64_t units = device.compute_units;
   constexpr std::int64_t kTiniest = 16;
