@@ -1,5 +1,5 @@
-// Which of half, bfloat16 and int8 products are computed from operands as they lie, on an H200: no
-// GPU is needed to choose.
+// Which of half, bfloat16 and int8 products are computed from operands as they lie, and which
+// kernel takes what is small, on an H200: no GPU is needed to choose.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -196,6 +196,7 @@ TEST(MmaChoice, TinyIsForManyNarrowProducts) {
   EXPECT_TRUE(takes(82, 300));
   EXPECT_FALSE(takes(90, 300)) << "tiles of words do";
   EXPECT_TRUE(takes(92, 300)) << "rows at multiples of 8 bytes";
+  EXPECT_FALSE(takes(20, 30, DType::f32));
   EXPECT_FALSE(takes(8, 300, DType::f32)) << "a tile of simt for each";
   EXPECT_TRUE(takes(8, 1000, DType::f32));
   EXPECT_TRUE(takes(14, 1000, DType::f32));
@@ -210,6 +211,47 @@ TEST(MmaChoice, TinyIsForManyNarrowProducts) {
   EXPECT_TRUE(takes(12, 1000, DType::cf64));
   EXPECT_FALSE(takes(32, 100000, DType::cf64)) << "multiplies too much";
   EXPECT_TRUE(takes(40, 300, DType::cf64)) << "several tiles there";
+}
+
+// Each was the fastest in races on an H100 and an H200.
+TEST(SmallChoice, TakesTheFastest) {
+  struct Call {
+    DType in;
+    std::int64_t m, n, k, batch;
+    std::string_view kernel;
+  };
+  for (const auto& [in, m, n, k, batch, kernel] : {
+           Call{DType::f32, 20, 28, 180, 1500, "simt"},
+           Call{DType::f32, 8, 8, 592, 710, "simt"},
+           Call{DType::f32, 8, 8, 100000, 1, "thin"},
+           Call{DType::f32, 16, 16, 16, 100000, "tiny"},
+           Call{DType::f32, 65, 65, 65, 300, "fitted"},
+           Call{DType::f32, 711, 711, 24, 1, "short_k"},
+           Call{DType::f32, 128, 1000, 32, 1, "simt"},
+           Call{DType::f64, 20, 28, 60, 1500, "tensor_f64"},
+           Call{DType::f64, 8, 16, 456, 694, "tensor_f64"},
+           Call{DType::f64, 3000, 711, 24, 1, "short_k"},
+           Call{DType::f64, 711, 711, 24, 1, "tensor_f64"},
+           Call{DType::cf32, 20, 28, 60, 1500, "simt"},
+           Call{DType::cf32, 33, 33, 33, 300, "tiny"},
+           Call{DType::cf32, 65, 65, 65, 300, "fitted"},
+           Call{DType::cf32, 127, 444, 23, 1, "simt"},
+           Call{DType::cf32, 3000, 711, 24, 1, "short_k"},
+           Call{DType::cf64, 30, 47, 54, 1543, "tensor_f64"},
+       }) {
+    GemmArgs args = product(in, in, m, n, k);
+    args.compute = Compute::Pedantic;
+    args.batch = batch;
+    args.A.stride = m * k, args.B.stride = k * n, args.C.stride = m * n;
+    std::string_view taken = "none";
+    for (const Kernel<GemmArgs>& row : find_backend("cuda").gemm_kernels())
+      if (!row.declines(args, h200())) {
+        taken = row.name;
+        break;
+      }
+    EXPECT_EQ(taken, kernel) << m << "x" << n << "x" << k << " " << batch << " times, of "
+                             << size_of(in) << " bytes";
+  }
 }
 
 TEST(MmaChoice, FewVectorsAreReadAsTheyLie) {
