@@ -51,6 +51,31 @@ inline constexpr std::int64_t kSmallBytes = 32 << 10;
 /// Multiply-adds up to which packing does not pay.
 inline constexpr std::int64_t kSmallWork = 72 * 72 * 72;
 
+/// Of a small product both of whose operands run along k: the columns of C, beside four rows, whose
+/// sums are in registers.
+inline constexpr int kDotRows = 4;
+constexpr int dot_columns(int vector_bytes) { return vector_bytes == 64 ? 4 : 2; }
+
+/// Whether GemmPanels::small computes it so, in place of transposing B: sums of vectors along k,
+/// each added up in the end. `lanes` of a vector. Cycles of either as measured on a Zen 5. Of sizes
+/// of which a second thread may have a part (small.cpp) it does so only where there is none, as
+/// the bits differ.
+[[gnu::always_inline]] inline bool dots_pay(std::int64_t m, std::int64_t n, std::int64_t k,
+                                            std::int64_t lanes, int size) {
+  constexpr std::int64_t kMost = 4096;  // multiply-adds of vectors
+  constexpr std::int64_t kAddUp = 40;   // of the sums of four rows and columns
+  // A vector of columns of B, for each step of k.
+  const std::int64_t transposed = lanes * size == 64 ? 10 : 5;
+  constexpr std::int64_t kShared = 128;  // sizes of products that threads share
+  const bool is_shared = m <= kShared && n <= kShared && k <= kShared;
+  if (is_shared && m * n * k >= kMost * lanes) return false;
+  const std::int64_t cols = dot_columns(int(lanes) * size);
+  const auto divide_up = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+  const std::int64_t blocks = divide_up(m, kDotRows) * divide_up(n, cols);
+  return blocks * (divide_up(k, lanes) * (kDotRows * cols / 2) + kAddUp) <
+         k * divide_up(n, lanes) * (transposed + m / 2);
+}
+
 /// Between the rows of a copied slice, so that they do not all fall into the same cache sets.
 inline constexpr std::int64_t kSlicePad = 64;
 /// Bytes of a column of A that are copied at a time where those are contiguous.

@@ -1209,9 +1209,95 @@ void small_batch(const GemmTile& t, std::int64_t count, std::int64_t stride_a,
   }
 }
 
+constexpr int kDotColumns = dot_columns(kVectorBytes);
+
+/// R rows of A by Q of B transposed, along k.
+template <class T, int R, int Q>
+void dots(const Micro<T>& s, const std::byte* a, const std::byte* b, std::int64_t b_row,
+          std::byte* c) {
+  using Real = typename T::Real;
+  using V = Vector<Real>;
+  V sums[R * Q] = {};
+  const auto step = [&](std::int64_t p, const auto& read) __attribute__((always_inline)) {
+    V x[R];
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r) x[r] = read(a + r * s.a_row + p * T::kSize);
+#pragma GCC unroll 4
+    for (int q = 0; q < Q; ++q) {
+      const V y = read(b + q * b_row + p * T::kSize);
+#pragma GCC unroll 4
+      for (int r = 0; r < R; ++r) sums[r * Q + q] += x[r] * y;
+    }
+  };
+  std::int64_t p = 0;
+  for (; p + T::kV <= s.k; p += T::kV)
+    step(
+        p, [](const std::byte* from) __attribute__((always_inline)) { return load<V>(from); });
+  if (const int tail = int(s.k - p); tail > 0)
+    step(
+        p, [&](const std::byte* from)
+               __attribute__((always_inline)) { return load_first<V>(from, tail); });
+  Real totals[round_up(R * Q, T::kV)];
+  add_lanes_of<R * Q>(sums, totals);
+#pragma GCC unroll 4
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int q = 0; q < Q; ++q) {
+      auto* const to = reinterpret_cast<Real*>(c + r * s.c_row) + q;
+      const Real sum = totals[r * Q + q];
+      if (s.finish == Finish::Store)
+        *to = sum;
+      else if (s.finish == Finish::Add)
+        *to = finish<Finish::Add>(s, sum, *to);
+      else
+        *to = finish<Finish::Scale>(s, sum, s.read_c ? *to : Real{});
+    }
+}
+
+template <class T>
+using Dots = void (*)(const Micro<T>&, const std::byte*, const std::byte*, std::int64_t,
+                      std::byte*);
+template <class T>
+struct DotsTable {
+  Dots<T> of[kDotRows * kDotColumns];  // [rows - 1][columns - 1]
+};
+template <class T, int... I>
+constexpr DotsTable<T> dots_table(std::integer_sequence<int, I...>) {
+  return {{dots<T, I / kDotColumns + 1, I % kDotColumns + 1>...}};
+}
+template <class T>
+constexpr DotsTable<T> kDots =
+    dots_table<T>(std::make_integer_sequence<int, kDotRows * kDotColumns>());
+
+/// Products of operands that run along k, both: see dots_pay().
+template <class T>
+void small_dots(const GemmTile& t, std::int64_t count, std::int64_t stride_a, std::int64_t stride_b,
+                std::int64_t stride_c) {
+  const Micro<T> s = micro_of<T>(t);
+  const auto* A = static_cast<const std::byte*>(t.A);
+  const auto* B = static_cast<const std::byte*>(t.B);
+  auto* C = static_cast<std::byte*>(t.C);
+  const std::int64_t b_row = t.b_col * T::kSize;
+  for (std::int64_t batch = 0; batch < count; ++batch) {
+    for (std::int64_t i = 0; i < t.m; i += kDotRows)
+      for (std::int64_t j = 0; j < t.n; j += kDotColumns) {
+        const std::int64_t rows = smaller(kDotRows, t.m - i), cols = smaller(kDotColumns, t.n - j);
+        kDots<T>.of[(rows - 1) * kDotColumns + cols - 1](s, A + i * s.a_row, B + j * b_row, b_row,
+                                                         C + i * s.c_row + j * T::kSize);
+      }
+    A += stride_a * T::kSize;
+    B += stride_b * T::kSize;
+    C += stride_c * T::kSize;
+  }
+}
+
 template <class T>
 void small(const GemmTile& t, std::int64_t count, std::int64_t stride_a, std::int64_t stride_b,
            std::int64_t stride_c) {
+  if constexpr (!T::kComplex)
+    if (t.b_col != 1 && t.b_row == 1 && t.a_col == 1 && t.k > 0 &&
+        dots_pay(t.m, t.n, t.k, T::kV, T::kSize))
+      return small_dots<T>(t, count, stride_a, stride_b, stride_c);
   const auto run = t.b_col != 1 && t.k > 0 ? small_batch<T, true> : small_batch<T, false>;
   run(t, count, stride_a, stride_b, stride_c);
 }
@@ -1357,6 +1443,7 @@ template <class T>
 }
 
 constexpr std::int64_t kMostTiny = 64;  // k
+constexpr std::int64_t kMostDots = 512;
 
 /// The same with B transposed onto the stack first, by vectors as wide as those that will be read
 /// where that can be: parts of one in several stores hold up the load.
@@ -1395,8 +1482,29 @@ template <class T>
 template <class T>
 bool one(const GemmArgs& g) {
   constexpr std::int64_t most_m = 32, most_n = 2 * T::kNR;
-  if (g.k > kMostTiny) return false;
+  const bool trans_a = g.transA == Op::Trans || g.transA == Op::ConjTrans;
   const bool trans_b = g.transB == Op::Trans || g.transB == Op::ConjTrans;
+  if (trans_b && !trans_a && g.m <= most_m && g.n <= most_n && g.k <= kMostDots &&
+      dots_pay(g.m, g.n, g.k, T::kV, T::kSize)) {
+    small_dots<T>({.A = g.A.data,
+                   .a_row = g.A.ld,
+                   .a_col = 1,
+                   .B = g.B.data,
+                   .b_row = 1,
+                   .b_col = g.B.ld,
+                   .C = g.C.data,
+                   .ldc = g.C.ld,
+                   .conj_a = false,
+                   .conj_b = false,
+                   .m = g.m,
+                   .n = g.n,
+                   .k = g.k,
+                   .alpha = g.alpha,
+                   .beta = g.beta},
+                  1, 0, 0, 0);
+    return true;
+  }
+  if (g.k > kMostTiny) return false;
   const auto* b = static_cast<const std::byte*>(g.B.data);
   const std::int64_t b_row = g.B.ld * T::kSize;
   if (!trans_b && g.m <= T::kMR && g.n <= T::kNR)

@@ -107,7 +107,11 @@ const char* reason_against(const GemmArgs& args, int num_threads) {
       if (const char* reason = reason_against_long(args, fmas)) return reason;
   }
   if (rows_collide(args, panels_of(args))) return "rows of B that collide in the first-level cache";
-  if (is_transposed(args.transB) && args.k * round_up(args.n, nr) * size_of(args.in) > kSmallBytes)
+  const bool dots = is_transposed(args.transB) && !is_transposed(args.transA) &&
+                    !is_complex(args.in) &&
+                    dots_pay(args.m, args.n, args.k, nr / 2, size_of(args.in));
+  if (is_transposed(args.transB) && !dots &&
+      args.k * round_up(args.n, nr) * size_of(args.in) > kSmallBytes)
     return "a transposed B of more than 32 KiB";
   return nullptr;
 }
