@@ -1478,38 +1478,45 @@ template <class T>
   return several<T>(g, b, pitch);
 }
 
+/// Apart from one(), which has no stack.
+template <class T>
+[[gnu::noinline]] void one_by_dots(const GemmArgs& g) {
+  small_dots<T>({.A = g.A.data,
+                 .a_row = g.A.ld,
+                 .a_col = 1,
+                 .B = g.B.data,
+                 .b_row = 1,
+                 .b_col = g.B.ld,
+                 .C = g.C.data,
+                 .ldc = g.C.ld,
+                 .conj_a = false,
+                 .conj_b = false,
+                 .m = g.m,
+                 .n = g.n,
+                 .k = g.k,
+                 .alpha = g.alpha,
+                 .beta = g.beta},
+                1, 0, 0, 0);
+}
+
 /// GemmPanels::one.
 template <class T>
 bool one(const GemmArgs& g) {
   constexpr std::int64_t most_m = 32, most_n = 2 * T::kNR;
-  const bool trans_a = g.transA == Op::Trans || g.transA == Op::ConjTrans;
+  if (g.k > kMostDots) return false;
   const bool trans_b = g.transB == Op::Trans || g.transB == Op::ConjTrans;
-  if (trans_b && !trans_a && g.m <= most_m && g.n <= most_n && g.k <= kMostDots &&
-      dots_pay(g.m, g.n, g.k, T::kV, T::kSize)) {
-    small_dots<T>({.A = g.A.data,
-                   .a_row = g.A.ld,
-                   .a_col = 1,
-                   .B = g.B.data,
-                   .b_row = 1,
-                   .b_col = g.B.ld,
-                   .C = g.C.data,
-                   .ldc = g.C.ld,
-                   .conj_a = false,
-                   .conj_b = false,
-                   .m = g.m,
-                   .n = g.n,
-                   .k = g.k,
-                   .alpha = g.alpha,
-                   .beta = g.beta},
-                  1, 0, 0, 0);
-    return true;
-  }
-  if (g.k > kMostTiny) return false;
   const auto* b = static_cast<const std::byte*>(g.B.data);
   const std::int64_t b_row = g.B.ld * T::kSize;
-  if (!trans_b && g.m <= T::kMR && g.n <= T::kNR)
+  const bool is_tiny = g.k <= kMostTiny;
+  if (is_tiny && !trans_b && g.m <= T::kMR && g.n <= T::kNR)
     return tiny_kernels<T>(g.n)[g.m - 1](g, 0, 0, b, b_row);
   if (g.m > most_m || g.n > most_n) return false;
+  const bool trans_a = g.transA == Op::Trans || g.transA == Op::ConjTrans;
+  if (trans_b && !trans_a && dots_pay(g.m, g.n, g.k, T::kV, T::kSize)) {
+    one_by_dots<T>(g);
+    return true;
+  }
+  if (!is_tiny) return false;
   return trans_b ? several_transposed<T>(g) : several<T>(g, b, b_row);
 }
 
