@@ -34,6 +34,7 @@ struct GemmTile {
   std::int64_t m, n, k;
   Scalar alpha, beta;
   std::int64_t a_bytes = 0;  ///< of all of A, of which this is a part; for what is fetched
+  bool dots = false;  ///< see dots_pay(); the same for all parts of a product, as bits differ
 };
 
 /// The blocked product of one pair of types.
@@ -57,18 +58,12 @@ inline constexpr int kDotRows = 4;
 constexpr int dot_columns(int vector_bytes) { return vector_bytes == 64 ? 4 : 2; }
 
 /// Whether GemmPanels::small computes it so, in place of transposing B: sums of vectors along k,
-/// each added up in the end. `lanes` of a vector. Cycles of either as measured on a Zen 5. Of sizes
-/// of which a second thread may have a part (small.cpp) it does so only where there is none, as
-/// the bits differ.
+/// each added up in the end. `lanes` of a vector. Cycles of either as measured on a Zen 5.
 [[gnu::always_inline]] inline bool dots_pay(std::int64_t m, std::int64_t n, std::int64_t k,
                                             std::int64_t lanes, int size) {
-  constexpr std::int64_t kMost = 4096;  // multiply-adds of vectors
-  constexpr std::int64_t kAddUp = 40;   // of the sums of four rows and columns
+  constexpr std::int64_t kAddUp = 40;  // of the sums of four rows and columns
   // A vector of columns of B, for each step of k.
   const std::int64_t transposed = lanes * size == 64 ? 10 : 5;
-  constexpr std::int64_t kShared = 128;  // sizes of products that threads share
-  const bool is_shared = m <= kShared && n <= kShared && k <= kShared;
-  if (is_shared && m * n * k >= kMost * lanes) return false;
   const std::int64_t cols = dot_columns(int(lanes) * size);
   const auto divide_up = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   const std::int64_t blocks = divide_up(m, kDotRows) * divide_up(n, cols);

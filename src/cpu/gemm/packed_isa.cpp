@@ -1269,7 +1269,7 @@ template <class T>
 constexpr DotsTable<T> kDots =
     dots_table<T>(std::make_integer_sequence<int, kDotRows * kDotColumns>());
 
-/// Products of operands that run along k, both: see dots_pay().
+/// Products of GemmTile::dots.
 template <class T>
 void small_dots(const GemmTile& t, std::int64_t count, std::int64_t stride_a, std::int64_t stride_b,
                 std::int64_t stride_c) {
@@ -1295,9 +1295,7 @@ template <class T>
 void small(const GemmTile& t, std::int64_t count, std::int64_t stride_a, std::int64_t stride_b,
            std::int64_t stride_c) {
   if constexpr (!T::kComplex)
-    if (t.b_col != 1 && t.b_row == 1 && t.a_col == 1 && t.k > 0 &&
-        dots_pay(t.m, t.n, t.k, T::kV, T::kSize))
-      return small_dots<T>(t, count, stride_a, stride_b, stride_c);
+    if (t.dots) return small_dots<T>(t, count, stride_a, stride_b, stride_c);
   const auto run = t.b_col != 1 && t.k > 0 ? small_batch<T, true> : small_batch<T, false>;
   run(t, count, stride_a, stride_b, stride_c);
 }
@@ -1443,7 +1441,6 @@ template <class T>
 }
 
 constexpr std::int64_t kMostTiny = 64;  // k
-constexpr std::int64_t kMostDots = 512;
 
 /// The same with B transposed onto the stack first, by vectors as wide as those that will be read
 /// where that can be: parts of one in several stores hold up the load.
@@ -1503,12 +1500,11 @@ template <class T>
 template <class T>
 bool one(const GemmArgs& g) {
   constexpr std::int64_t most_m = 32, most_n = 2 * T::kNR;
-  if (g.k > kMostDots) return false;
+  if (g.k > kMostTiny) return false;
   const bool trans_b = g.transB == Op::Trans || g.transB == Op::ConjTrans;
   const auto* b = static_cast<const std::byte*>(g.B.data);
   const std::int64_t b_row = g.B.ld * T::kSize;
-  const bool is_tiny = g.k <= kMostTiny;
-  if (is_tiny && !trans_b && g.m <= T::kMR && g.n <= T::kNR)
+  if (!trans_b && g.m <= T::kMR && g.n <= T::kNR)
     return tiny_kernels<T>(g.n)[g.m - 1](g, 0, 0, b, b_row);
   if (g.m > most_m || g.n > most_n) return false;
   const bool trans_a = g.transA == Op::Trans || g.transA == Op::ConjTrans;
@@ -1516,7 +1512,6 @@ bool one(const GemmArgs& g) {
     one_by_dots<T>(g);
     return true;
   }
-  if (!is_tiny) return false;
   return trans_b ? several_transposed<T>(g) : several<T>(g, b, b_row);
 }
 

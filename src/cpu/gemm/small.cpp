@@ -89,6 +89,18 @@ bool rows_collide(const GemmArgs& args, const GemmPanels& panels) {
   return (row % 4096 == 0 && args.m <= kMost) || (row % 2048 == 0 && args.m <= kMostOfTwoSets);
 }
 
+bool uses_dots(const GemmArgs& args) {
+  const GemmPanels& panels = panels_of(args);
+  return is_transposed(args.transB) && !is_transposed(args.transA) && !is_complex(args.in) &&
+         dots_pay(args.m, args.n, args.k, panels.nr / 2, panels.size);
+}
+/// Product `b` as GemmPanels::small takes it.
+GemmTile small_tile(const GemmArgs& args, std::int64_t b) {
+  GemmTile t = tile_of(args, b);
+  t.dots = uses_dots(args);
+  return t;
+}
+
 const char* reason_against(const GemmArgs& args, int num_threads) {
   if (const char* reason = unless_panels(args)) return reason;
   // No product of such sizes overflows.
@@ -107,10 +119,7 @@ const char* reason_against(const GemmArgs& args, int num_threads) {
       if (const char* reason = reason_against_long(args, fmas)) return reason;
   }
   if (rows_collide(args, panels_of(args))) return "rows of B that collide in the first-level cache";
-  const bool dots = is_transposed(args.transB) && !is_transposed(args.transA) &&
-                    !is_complex(args.in) &&
-                    dots_pay(args.m, args.n, args.k, nr / 2, size_of(args.in));
-  if (is_transposed(args.transB) && !dots &&
+  if (is_transposed(args.transB) && !uses_dots(args) &&
       args.k * round_up(args.n, nr) * size_of(args.in) > kSmallBytes)
     return "a transposed B of more than 32 KiB";
   return nullptr;
@@ -120,7 +129,7 @@ const char* reason_against(const GemmArgs& args, int num_threads) {
   if (unless_panels(args) || threads_for_one(args, 2) > 1 ||
       reason_against(args, std::numeric_limits<int>::max()))
     return false;
-  panels_of(args).small(tile_of(args, 0), 1, 0, 0, 0);
+  panels_of(args).small(small_tile(args, 0), 1, 0, 0, 0);
   return true;
 }
 
@@ -129,7 +138,7 @@ void multiply(const GemmArgs& args, std::int64_t b, std::int64_t i, std::int64_t
               std::int64_t n) {
   if (m == 0 || n == 0) return;
   const GemmPanels& panels = panels_of(args);
-  GemmTile t = tile_of(args, b);
+  GemmTile t = small_tile(args, b);
   t.A = advance(t.A, i * t.a_row, panels.size);
   t.B = advance(t.B, j * t.b_col, panels.size);
   t.C = advance(t.C, i * t.ldc + j, panels.size);
@@ -186,7 +195,7 @@ void gemm_small(const GemmArgs& args, Queue& queue) {
   parallel(threads, [&](int thread, int granted) {
     const Range problems = share_of(args.batch, thread, granted);
     if (strided)
-      return panels.small(tile_of(args, problems.begin), problems.end - problems.begin,
+      return panels.small(small_tile(args, problems.begin), problems.end - problems.begin,
                           args.A.stride, args.B.stride, args.C.stride);
     for (std::int64_t b = problems.begin; b < problems.end; ++b)
       multiply(args, b, 0, args.m, 0, args.n);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "cuda/gemm/fills.hpp"
 #include "cuda/gemm/thin.cuh"
 #include "cuda/kernels.hpp"
 
@@ -19,8 +18,8 @@ constexpr std::int64_t kLeastDepth = 128;       // or of k, where a cluster has 
 
 constexpr int kMostShort = 16;  // of m and n
 
-/// k of the whole batch up to which others take less time, as they begin sooner: by graphs of 20
-/// calls on an H100, 16x16x2048 f32 9.6 us, by simt 8.0; f64 11.3, by tensor_f64 4.9.
+/// k up to which others take less time, as they begin sooner: by graphs of 20 calls on an H100,
+/// 16x16x2048 f32 9.6 us, by simt 8.0; f64 11.3, by tensor_f64 4.9.
 constexpr std::int64_t kShort = 8192, kShortDoubles = 32768;
 
 /// Which operand is the long one, and how the work is cut.
