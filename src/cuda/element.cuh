@@ -27,6 +27,11 @@ __device__ Complex<T> operator+(Complex<T> a, Complex<T> b) {
   return {a.re + b.re, a.im + b.im};
 }
 
+/// A float of which the tensor cores take 11 significant bits.
+struct Tf32 {
+  float value;
+};
+
 /// The type in which elements are added up. Integers wrap, hence unsigned.
 template <class T>
 struct AccumulatorOf : std::type_identity<T> {};
@@ -34,6 +39,8 @@ template <>
 struct AccumulatorOf<__half> : std::type_identity<float> {};
 template <>
 struct AccumulatorOf<__nv_bfloat16> : std::type_identity<float> {};
+template <>
+struct AccumulatorOf<Tf32> : std::type_identity<float> {};
 template <>
 struct AccumulatorOf<std::int8_t> : std::type_identity<std::uint32_t> {};
 template <>

@@ -93,6 +93,12 @@ __device__ V load_shared_of(unsigned at, unsigned rank) {
   return x.vector;
 }
 
+/// The bits of a float, rounded to those that the tensor cores read; ties away from zero.
+__device__ inline unsigned round_to_tf32(unsigned x) {
+  asm("cvt.rna.tf32.f32 %0, %0;" : "+r"(x));
+  return x;
+}
+
 /// d += a b of 16 rows, 8 columns and 32 bytes of k.
 template <class In>
 __device__ void multiply_tile(Accumulator<In> (&d)[4], const unsigned (&a)[4], unsigned b0,
@@ -104,6 +110,11 @@ __device__ void multiply_tile(Accumulator<In> (&d)[4], const unsigned (&a)[4], u
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
   else if constexpr (std::is_same_v<In, __nv_bfloat16>)
     asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+        "{%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  else if constexpr (std::is_same_v<In, Tf32>)
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
         "{%8, %9}, {%0, %1, %2, %3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));

@@ -1,5 +1,5 @@
-// gemm of half, bfloat16 and int8 on the tensor cores: which tile, how many parts of k, and how the
-// operands come to it.
+// gemm of half, bfloat16, int8 and, as TF32, of float on the tensor cores: which tile, how many
+// parts of k, and how the operands come to it.
 //
 // The loop that reaches the tensor cores' rate takes operands whose rows start at multiples of 16
 // bytes, bytes with k innermost. Others are copied, transposed where need be, before it runs: a
@@ -47,8 +47,7 @@ struct Cost {
   static constexpr double kMemory = 1800;  // bytes of A, B and C a clock of the device
   static constexpr double kPerMicrosecond = 1700;
 };
-static_assert(LooseMmaWarp::kRows == kMmaWarp && LooseMmaWarp::kCols == kMmaWarp &&
-              LooseMmaWarp::kDepth == 2 * kMmaWarp);
+static_assert(LooseMmaWarp<2>::kRows == kMmaWarp && LooseMmaWarp<2>::kCols == kMmaWarp);
 constexpr int kSplits[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
 constexpr std::int64_t kLeastDepthBytes = 512;
 constexpr double kMostPartsBytes = 256 << 20;
@@ -57,6 +56,9 @@ constexpr double kMostPartsBytes = 256 << 20;
 constexpr std::string_view kConfigs[] = {"128x256",     "64x128",      "128x128_words",
                                          "64x64_words", "32x32_loose", "32x64_loose",
                                          "64x64_loose"};
+
+/// Whether tensor_mma.cuh has tiles of the type, and not tensor_mma_loose.cuh alone.
+bool has_panels(DType in) { return size_of(in) <= 2; }
 
 /// An operand as it is stored.
 struct Source {
@@ -190,7 +192,10 @@ struct Call {
       if (x->loose) copied[count++] = x->copy;
     const double copies =
         repack_microseconds(std::span(copied, count), true) * Cost::kPerMicrosecond;
-    const auto allows = [&](MmaWay way) { return args.config < 0 || args.config == int(way); };
+    const auto allows = [&](MmaWay way) {
+      if (way < MmaWay::LooseSmall && !has_panels(args.in)) return false;
+      return args.config < 0 || args.config == int(way);
+    };
     // `before`: what comes first, as `copies`.
     const auto consider = [&](Plan found, double before = 0) {
       found.clocks += before;
@@ -223,8 +228,8 @@ struct Call {
       const double rate = words ? Cost::kWords[!a.along_k + !b.along_k] : 1;
       if (allows(MmaWay::LooseSmall))
         consider(takes_warp(args.k, size_of(args.in))
-                     ? direct_plan_for<LooseMmaWarp>(args, MmaWay::LooseSmall, units, splits,
-                                                     Cost::kLooseWarp, rate)
+                     ? direct_plan_for<LooseMmaWarp<2>>(args, MmaWay::LooseSmall, units, splits,
+                                                        Cost::kLooseWarp, rate)
                      : direct_plan_for<LooseMmaSmall>(args, MmaWay::LooseSmall, units, splits,
                                                       Cost::kLooseSmall, rate));
       if (allows(MmaWay::LooseMedium))
@@ -251,8 +256,8 @@ std::size_t parts_bytes(const GemmArgs& args, const Plan& plan) {
 }
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
-  if (args.in != DType::f16 && args.in != DType::bf16 && args.in != DType::i8)
-    return "for f16, bf16 and i8";
+  if (!is_tf32(args) && args.in != DType::f16 && args.in != DType::bf16 && args.in != DType::i8)
+    return "for f16, bf16 and i8, and for f32 as TF32";
   if (device.capability < 80) return "needs tensor cores of compute capability 8.0";
   if (device.shared_memory < LargeMmaTile::kShared) return "needs more shared memory";
   if (args.batch > kMmaPlanes * kMmaPlanes) return "for batches of less than 2^32";
@@ -260,7 +265,9 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
       args.config == int(MmaWay::LargeWords) || args.config == int(MmaWay::SmallWords);
   if (by_words && !Call(args, device).in_pieces)
     return "the configuration is for rows that begin and end at multiples of 4 bytes";
-  return declines_emulation(args, device);
+  if (!has_panels(args.in) && args.config >= 0 && args.config < int(MmaWay::LooseSmall))
+    return "the configuration is for types of 1 and 2 bytes";
+  return is_tf32(args) ? nullptr : declines_emulation(args, device);
 }
 
 std::size_t workspace_bytes(const GemmArgs& args, const DeviceInfo& device) {
@@ -326,6 +333,8 @@ void run(const GemmArgs& args, Queue& base) {
   const bool wide = args.out == DType::f32;
   if (args.in == DType::i8)
     run_typed<std::int8_t, std::int32_t>(args, queue);
+  else if (args.in == DType::f32)
+    run_typed<Tf32, float>(args, queue);
   else if (args.in == DType::f16)
     wide ? run_typed<__half, float>(args, queue) : run_typed<__half, __half>(args, queue);
   else
@@ -347,8 +356,8 @@ double tensor_mma_microseconds(const GemmArgs& args, const DeviceInfo& device) {
 Kernel<GemmArgs> tensor_mma() {
   using namespace tensor_mma_file;
   return {"tensor_mma",
-          "half, bfloat16, int8 on tensor cores, operands as they lie or copied into line, k in "
-          "parts if few tiles",
+          "half, bfloat16, int8, TF32 on tensor cores, operands as they lie or copied into line, k "
+          "in parts if few tiles",
           declines,
           workspace_bytes,
           run,

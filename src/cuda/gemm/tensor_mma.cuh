@@ -1,5 +1,5 @@
-// gemm of half, bfloat16 and int8 on the tensor cores of compute capability 8.0 and later: the
-// kernels, their tiles, and what they are made of.
+// gemm of half, bfloat16, int8 and, as TF32, of float on the tensor cores of compute capability 8.0
+// and later: the kernels, their tiles, and what they are made of.
 //
 // A block keeps a tile of C in registers and walks along k, some stages of asynchronous copies of
 // 16 bytes, or of 4, ahead. An operand of 16-bit elements keeps its own major in shared memory,
@@ -7,7 +7,7 @@
 // are swizzled within their rows, so that the 8 rows that are read or written together are in
 // different banks. The fragments of a step along k are read while those before are multiplied.
 //
-// Operands whose rows start or end between words, and bytes with k outermost, have
+// Operands whose rows start or end between words, bytes with k outermost, and floats, as TF32, have
 // tensor_mma_loose.cuh.
 //
 // Limit: the rate of mma.sync. A warp's 64×64 of C takes 4 KiB from shared memory a step for 65,536
@@ -290,7 +290,7 @@ void run_mma_tiles(MmaProblem<Accumulator<In>> p, const CudaQueue& queue) {
   };
   if constexpr (sizeof(In) == 1)
     run.template operator()<true, true>();
-  else
+  else if constexpr (sizeof(In) == 2)  // floats are not given to these
     with_majors(p, run);
 }
 
@@ -316,6 +316,7 @@ void run_mma(const MmaProblem<Accumulator<In>>& p, const CudaQueue& queue) {
 
 extern template void run_mma<__half>(const MmaProblem<float>&, const CudaQueue&);
 extern template void run_mma<__nv_bfloat16>(const MmaProblem<float>&, const CudaQueue&);
+extern template void run_mma<Tf32>(const MmaProblem<float>&, const CudaQueue&);
 extern template void run_mma<std::int8_t>(const MmaProblem<std::uint32_t>&, const CudaQueue&);
 
 }  // namespace mblas::cuda::gemm

@@ -16,6 +16,7 @@
 #include "cuda/early.cuh"
 #include "cuda/gemm/instructions.cuh"
 #include "cuda/gemm/sum_rows.cuh"
+#include "cuda/gemm/tensor_mma.hpp"
 #include "cuda/gemm/tensor_mma_problem.cuh"
 
 namespace mblas::cuda::gemm {
@@ -59,19 +60,19 @@ bool in_one_stage(std::int64_t k, int size) {
   return k > 0 && k * size <= Tile::kDepth;
 }
 
-/// A warp that has a block to itself, for 16-bit matrices of a batch that are no larger than its
-/// part of C and a k of one stage: the device has the blocks of a thousand such at once.
+/// A warp that has a block to itself, for matrices of a batch, of elements of kSize bytes, that are
+/// no larger than its part of C and a k of one stage: the device has the blocks of a thousand such
+/// at once.
+template <int kSize>
 struct LooseMmaWarp : LooseMmaTile<32, 32, 1, 20> {
-  static constexpr int kDepth = 64;
+  static constexpr int kDepth = kMmaWarp * kSize;
   static constexpr int kStages = 1;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
   static constexpr int kBlocks = 16;
 #endif
 };
 /// Whether LooseMmaWarp takes the place of LooseMmaSmall.
-inline bool takes_warp(std::int64_t k, int size) {
-  return size == 2 && in_one_stage<LooseMmaWarp>(k, size);
-}
+inline bool takes_warp(std::int64_t k, int size) { return size > 1 && k > 0 && k <= kMmaWarp; }
 
 /// kOuter rows of A, or columns of B, by kDepth bytes of k in shared memory, of elements of kSize
 /// bytes. kAlongK: lines run along k. kWords: they begin at multiples of 4 bytes.
@@ -80,7 +81,9 @@ struct LooseLines {
   static constexpr int kElements = Tile::kDepth / kSize;  // along k
   static constexpr int kLines = kAlongK ? kOuter : kElements;
   static constexpr int kChunks = (kAlongK ? Tile::kDepth : kOuter * kSize) / 16;  // and one more
-  static constexpr int kPitch = (kChunks + 1) * 16;
+  // Words of neighbouring lines, read at once, are in different banks.
+  static constexpr int kRest = kSize == 4 && !kAlongK ? 2 : 1;
+  static constexpr int kPitch = (kChunks + kRest) * 16;
   static constexpr int kBytes = kLines * kPitch;
   static constexpr int kAlike = 16 / kSize;  // lines so far apart begin alike
 
@@ -137,7 +140,7 @@ struct LooseLines {
 
     /// Lines from `first` on, before `end`.
     __device__ static void zero(unsigned lines, int first, int end) {
-      for (int chunk = int(threadIdx.x) + first * (kChunks + 1); chunk < end * (kChunks + 1);
+      for (int chunk = int(threadIdx.x) + first * (kPitch / 16); chunk < end * (kPitch / 16);
            chunk += kThreads)
         asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(lines + unsigned(chunk * 16)),
                      "r"(0)
@@ -214,7 +217,7 @@ struct LooseLines {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         const auto& w = raw.words;
-        if constexpr (kAtOnce || (kAlongK && kWords)) {
+        if constexpr (kAtOnce || kPieces == 1) {
 #pragma unroll
           for (int q = 0; q < 4; ++q) x[q][h] = w[q][h][0];
         } else if constexpr (kAlongK) {
@@ -248,6 +251,8 @@ struct LooseLines {
     __device__ static unsigned word(const std::byte* x) {
       if constexpr (kTogether > 1)
         return *reinterpret_cast<const unsigned*>(x);
+      else if constexpr (kSize == 4)
+        return *reinterpret_cast<const unsigned*>(x);
       else if constexpr (kSize == 2)
         return *reinterpret_cast<const std::uint16_t*>(x);
       else
@@ -255,6 +260,13 @@ struct LooseLines {
     }
   };
 };
+
+__device__ inline void round_all(unsigned (&x)[4][2]) {
+#pragma unroll
+  for (int q = 0; q < 4; ++q)
+#pragma unroll
+    for (int h = 0; h < 2; ++h) x[q][h] = round_to_tf32(x[q][h]);
+}
 
 /// The sums of a block in shared memory, those of each turn. Lanes bring 2 kTogether neighbours at
 /// a time.
@@ -365,6 +377,10 @@ __global__ void __launch_bounds__(Tile::kAllThreads, Tile::kBlocks)
       unsigned x[4][2], y[4][2];
       read_a.fragments(x, raw_a);
       read_b.fragments(y, raw_b);
+      if constexpr (std::is_same_v<In, Tf32>) {
+        round_all(x);
+        round_all(y);
+      }
       if (i + 1 < kEach) {
         if (turn + (i + 1) * Tile::kTurns < blocks) fetch(step, i + 1);
       } else if (step + 1 < steps) {
@@ -413,8 +429,9 @@ template <class In, class Tile>
 void run_mma_loose(MmaProblem<Accumulator<In>> p, const CudaQueue& queue) {
   if constexpr (std::is_same_v<Tile, LooseMmaLarge>)
     if (in_one_stage<Tile>(p.k, sizeof(In))) return run_mma_loose<In, OneStage<Tile>>(p, queue);
-  if constexpr (std::is_same_v<Tile, LooseMmaSmall> && sizeof(In) == 2)
-    if (takes_warp(p.k, sizeof(In))) return run_mma_loose<In, LooseMmaWarp>(p, queue);
+  if constexpr (std::is_same_v<Tile, LooseMmaSmall> && sizeof(In) > 1)
+    if (takes_warp(p.k, sizeof(In)))
+      return run_mma_loose<In, LooseMmaWarp<int(sizeof(In))>>(p, queue);
   const dim3 grid = mma_grid<Tile>(p);
   with_majors(p, [&]<bool kAAlongK, bool kBAlongK>() {
     const auto run = [&]<bool kWords>() {
@@ -422,7 +439,10 @@ void run_mma_loose(MmaProblem<Accumulator<In>> p, const CudaQueue& queue) {
                     Tile::kAllThreads,
                     LooseMma<Tile, In, kAAlongK, kBAlongK, kWords>::shared(p.depth), p);
     };
-    p.words ? run.template operator()<true>() : run.template operator()<false>();
+    if constexpr (sizeof(In) == 4)
+      run.template operator()<true>();
+    else
+      p.words ? run.template operator()<true>() : run.template operator()<false>();
   });
 }
 

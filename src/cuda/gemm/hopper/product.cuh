@@ -10,8 +10,6 @@
 
 namespace mblas::cuda::gemm::hopper {
 
-/// float as the tensor cores take it: the first 19 bits.
-struct Tf32 {};
 /// float as a sum of `kCount` matrices of T: planes.cuh.
 template <class T, int kCount>
 struct Planes {};
@@ -34,15 +32,11 @@ template <class In>
 using Element = typename ElementOf<In>::type;
 template <class In>
 struct SumOf : AccumulatorOf<Element<In>> {};
-template <>
-struct SumOf<Tf32> : std::type_identity<float> {};
 /// What products of In are added up in.
 template <class In>
 using Sum = typename SumOf<In>::type;
 template <class In>
 inline constexpr int kBytesOf = int(sizeof(Element<In>));
-template <>
-inline constexpr int kBytesOf<Tf32> = 4;
 
 /// Where an operand lies in shared memory: rows of 128 bytes whose chunks of 16 are swizzled, 8 of
 /// them a group. `next_columns`: bytes to the next 128 bytes of the other dimension, where that is
