@@ -40,6 +40,14 @@ GemmArgs half_product(std::int64_t m, std::int64_t n, std::int64_t k, bool turne
   return product(DType::bf16, DType::bf16, m, n, k, turned);
 }
 
+/// `count` of it, one after another.
+GemmArgs many(GemmArgs args, std::int64_t count) {
+  args.batch = count;
+  args.A.stride = args.m * args.k, args.B.stride = args.k * args.n;
+  args.C.stride = args.m * args.n;
+  return args;
+}
+
 /// Null where this build has none of that name.
 const Kernel<GemmArgs>* row(std::string_view name) {
   for (const Kernel<GemmArgs>& kernel : find_backend("cuda").gemm_kernels())
@@ -137,18 +145,13 @@ TEST(MmaChoice, HoppersLeavesWhatItWouldCopyForLonger) {
   EXPECT_TRUE(leaves(half_product(3000, 3001, 24))) << "C's rows start anywhere";
   EXPECT_TRUE(leaves(half_product(200, 1500, 56)));
   EXPECT_TRUE(leaves(product(DType::i8, DType::i32, 1500, 24, 24)));
-  const auto many = [](GemmArgs args, std::int64_t count) {
-    args.batch = count;
-    args.A.stride = args.m * args.k, args.B.stride = args.k * args.n;
-    args.C.stride = args.m * args.n;
-    return args;
-  };
   EXPECT_TRUE(leaves(many(half_product(250, 250, 250), 300))) << "tensor_mma has tiles of words";
   EXPECT_FALSE(leaves(half_product(200, 1504, 56))) << "nothing is copied";
   EXPECT_TRUE(leaves(half_product(32, 32, 32))) << "tensor_mma has a warp for it";
   EXPECT_TRUE(leaves(half_product(64, 64, 32))) << "a tile takes longer than what it holds";
-  EXPECT_FALSE(leaves(half_product(64, 64, 40)));
-  EXPECT_TRUE(leaves(half_product(64, 72, 32)));
+  EXPECT_TRUE(leaves(half_product(64, 64, 40)));
+  EXPECT_FALSE(leaves(half_product(64, 64, 64)));
+  EXPECT_FALSE(leaves(half_product(64, 72, 32)));
   EXPECT_TRUE(leaves(half_product(256, 16, 32)));
   EXPECT_TRUE(leaves(half_product(128, 32, 16)));
   EXPECT_TRUE(leaves(product(DType::i8, DType::i32, 64, 64, 64)));
@@ -181,13 +184,14 @@ TEST(MmaChoice, HoppersLeavesWhatItWouldCopyForLonger) {
 
 TEST(MmaChoice, TinyIsForManyNarrowProducts) {
   const Kernel<GemmArgs>& tiny = *row("tiny");
-  const auto takes = [&](std::int64_t n, std::int64_t batch, DType in = DType::bf16) {
-    GemmArgs args = product(in, in == DType::i8 ? DType::i32 : in, n, n, n);
-    args.batch = batch;
-    args.A.stride = args.B.stride = args.C.stride = n * n;
+  const auto takes_product = [&](GemmArgs args, std::int64_t batch) {
+    args = many(args, batch);
     EXPECT_EQ((args.config = kForced, tiny.declines(args, h200())), nullptr);
     args.config = kOwnChoice;
     return tiny.declines(args, h200()) == nullptr;
+  };
+  const auto takes = [&](std::int64_t n, std::int64_t batch, DType in = DType::bf16) {
+    return takes_product(product(in, in == DType::i8 ? DType::i32 : in, n, n, n), batch);
   };
   for (const std::int64_t n : {20, 33, 49})
     for (const std::int64_t batch : {1, 30, 300})
@@ -197,10 +201,11 @@ TEST(MmaChoice, TinyIsForManyNarrowProducts) {
       EXPECT_FALSE(takes(n, batch)) << n << " " << batch << ": tensor_mma has a warp for each";
   for (const std::int64_t n : {4, 8, 14, 16, 24, 32})
     EXPECT_FALSE(takes(n, 1000)) << n << ": likewise";
-  EXPECT_TRUE(takes(8, 2000));
-  EXPECT_TRUE(takes(16, 3000)) << "rows in line";
+  EXPECT_TRUE(takes(8, 4000));
+  EXPECT_FALSE(takes(16, 2000));
+  EXPECT_TRUE(takes(16, 10000)) << "rows in line";
   EXPECT_FALSE(takes(32, 4000));
-  EXPECT_TRUE(takes(32, 10000)) << "rows in line";
+  EXPECT_FALSE(takes(32, 10000));
   EXPECT_FALSE(takes(14, 4000));
   EXPECT_TRUE(takes(14, 10000));
   EXPECT_FALSE(takes(33, 1000)) << "tensor_mma begins sooner";
@@ -213,7 +218,10 @@ TEST(MmaChoice, TinyIsForManyNarrowProducts) {
   EXPECT_FALSE(takes(63, 4000)) << "wider tiles pay";
   EXPECT_TRUE(takes(71, 300)) << "a tile does not hold it";
   EXPECT_TRUE(takes(82, 300));
-  EXPECT_FALSE(takes(90, 300)) << "tiles of words do";
+  EXPECT_TRUE(takes(90, 300));
+  EXPECT_TRUE(takes_product(half_product(8, 64, 64), 3000)) << "copies take as long as products";
+  EXPECT_TRUE(takes_product(half_product(64, 8, 64), 30000));
+  EXPECT_FALSE(takes_product(half_product(48, 48, 48), 1000)) << "in line";
   EXPECT_TRUE(takes(92, 300)) << "rows at multiples of 8 bytes";
   EXPECT_FALSE(takes(20, 30, DType::f32));
   EXPECT_FALSE(takes(8, 300, DType::f32)) << "a tile of simt for each";

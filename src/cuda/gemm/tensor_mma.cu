@@ -27,9 +27,49 @@ struct TileCost {
   double ends, block, step;
 };
 
-/// What the choice is made by, in clocks of a multiprocessor if it does not say: estimates, of
-/// which those of a launch and of tiles without copies are fitted to times in graphs, the latter
-/// to those of 276 products on an H200.
+/// Of the tiles without copies, by type: fitted to times in graphs on an H200, of 1,160 to 1,190
+/// products each.
+struct DirectCosts {
+  TileCost large_words, small_words, loose_small, loose_medium, loose_large, loose_one_stage;
+  double words[3];       // of a loose step, where lines begin at words, by operands not along k
+  TileCost warp, warps;  // of a block of one warp that has all of C, and of several
+  double warp_words[3];
+};
+constexpr DirectCosts kOfBytes = {.large_words = {1.31, 1.07, 1.17},
+                                  .small_words = {1.2, 0.38, 0.518},
+                                  .loose_small = {0.73, 0.28, 0.547},
+                                  .loose_medium = {0.75, 0.33, 0.73},
+                                  .loose_large = {1.13, 0.14, 1.14},
+                                  .loose_one_stage = {0.75, 0.27, 0.933},
+                                  .words = {0.42, 0.59, 0.71},
+                                  .warp = {},
+                                  .warps = {},
+                                  .warp_words = {}};
+constexpr DirectCosts kOfHalves = {.large_words = {1.77, 0.77, 1.06},
+                                   .small_words = {1.15, 0.3, 0.493},
+                                   .loose_small = {0.75, 0.17, 0.426},
+                                   .loose_medium = {0.73, 0.3, 0.568},
+                                   .loose_large = {1.22, 0.14, 0.804},
+                                   .loose_one_stage = {0.73, 0.23, 0.709},
+                                   .words = {0.56, 0.61, 0.69},
+                                   .warp = {0.8, 0.1, 0.095},
+                                   .warps = {0.98, 0.082, 0.223},
+                                   .warp_words = {0.47, 0.58, 0.66}};
+constexpr DirectCosts kOfFloats = {.large_words = {},
+                                   .small_words = {},
+                                   .loose_small = {1.3, 0, 0.332},
+                                   .loose_medium = {1.23, 0.2, 0.477},
+                                   .loose_large = {1.78, 0, 0.765},
+                                   .loose_one_stage = {1.12, 0.32, 0.311},
+                                   .words = {0.72, 0.7, 0.71},
+                                   .warp = {1.14, 0.08, 0.1},
+                                   .warps = {1.46, 0.11, 0.085},
+                                   .warp_words = {1, 0.86, 1.1}};
+constexpr const DirectCosts& direct_costs(int size) {
+  return size == 1 ? kOfBytes : size == 2 ? kOfHalves : kOfFloats;
+}
+
+/// What the choice is made by besides, in clocks of a multiprocessor if it does not say: estimates.
 struct Cost {
   static constexpr double kMultiplyAdds = 1100;         // of 16 bits a clock; twice that of bytes
   static constexpr double kLarge = 1, kSmall = 0.8;     // of that, by tile, all blocks busy
@@ -37,12 +77,6 @@ struct Cost {
   static constexpr double kTile = 5000, kOfSize = 825;  // a tile's ends, and for each 64×128 of it
   static constexpr double kParts = 16;                  // bytes of parts a clock
   static constexpr double kSecondKernel = 5000;
-  static constexpr TileCost kLargeWords = {2.16, 1.15, 0.89}, kSmallWords = {1.4, 0.3, 0.384},
-                            kLooseSmall = {0.83, 0.134, 0.332}, kLooseMedium = {1.2, 0.077, 0.489},
-                            kLooseLarge = {1.42, 0.063, 0.746}, kLooseOneStage = {0.63, 0.3, 0.525},
-                            kLooseWarp = {0.5, 0.13, 0.22};
-  // Of a loose tile's step, where lines begin at words, by how many operands do not run along k.
-  static constexpr double kWords[] = {0.7, 0.86, 0.98};
   static constexpr double kStart = 1500;   // of a launch
   static constexpr double kMemory = 1800;  // bytes of A, B and C a clock of the device
   static constexpr double kPerMicrosecond = 1700;
@@ -133,7 +167,7 @@ Plan plan_for(const GemmArgs& args, MmaWay way, int units, int splits, double ef
   return plan;
 }
 
-/// Of tiles that take operands as they lie. `step_rate`: see Cost::kWords.
+/// Of tiles that take operands as they lie. `step_rate`: see DirectCosts.
 template <class Tile>
 Plan direct_plan_for(const GemmArgs& args, MmaWay way, int units, int splits, const TileCost& cost,
                      double step_rate = 1) {
@@ -205,6 +239,11 @@ struct Call {
     const double matrices = double(args.m) * double(args.n) * double(args.batch);
     const double tiles = double(ceil_div(args.m, SmallMmaTile::kRows)) *
                          double(ceil_div(args.n, SmallMmaTile::kCols)) * double(args.batch);
+    const DirectCosts& costs = direct_costs(size_of(args.in));
+    const int outermost = !a.along_k + !b.along_k;
+    const double rate = words ? costs.words[outermost] : 1;
+    const bool is_one = std::max(args.m, args.n) <= kMmaWarp;
+    const double warp_rate = words ? costs.warp_words[outermost] : 1;
     for (const int splits : kSplits) {
       // Not into more parts than fill the device once.
       if (splits > 1 && (args.k * size_of(args.in) / splits < kLeastDepthBytes ||
@@ -221,26 +260,26 @@ struct Call {
             copies);
       if (in_pieces && allows(MmaWay::LargeWords))
         consider(direct_plan_for<LargeWordsTile>(args, MmaWay::LargeWords, units, splits,
-                                                 Cost::kLargeWords));
+                                                 costs.large_words));
       if (in_pieces && allows(MmaWay::SmallWords))
         consider(direct_plan_for<SmallWordsTile>(args, MmaWay::SmallWords, units, splits,
-                                                 Cost::kSmallWords));
-      const double rate = words ? Cost::kWords[!a.along_k + !b.along_k] : 1;
+                                                 costs.small_words));
       if (allows(MmaWay::LooseSmall))
         consider(takes_warp(args.k, size_of(args.in))
                      ? direct_plan_for<LooseMmaWarp<2>>(args, MmaWay::LooseSmall, units, splits,
-                                                        Cost::kLooseWarp, rate)
+                                                        is_one ? costs.warp : costs.warps,
+                                                        warp_rate)
                      : direct_plan_for<LooseMmaSmall>(args, MmaWay::LooseSmall, units, splits,
-                                                      Cost::kLooseSmall, rate));
+                                                      costs.loose_small, rate));
       if (allows(MmaWay::LooseMedium))
         consider(direct_plan_for<LooseMmaMedium>(args, MmaWay::LooseMedium, units, splits,
-                                                 Cost::kLooseMedium, rate));
+                                                 costs.loose_medium, rate));
       if (allows(MmaWay::LooseLarge))
         consider(in_one_stage<LooseMmaLarge>(args.k, size_of(args.in))
                      ? direct_plan_for<OneStage<LooseMmaLarge>>(args, MmaWay::LooseLarge, units,
-                                                                splits, Cost::kLooseOneStage, rate)
+                                                                splits, costs.loose_one_stage, rate)
                      : direct_plan_for<LooseMmaLarge>(args, MmaWay::LooseLarge, units, splits,
-                                                      Cost::kLooseLarge, rate));
+                                                      costs.loose_large, rate));
     }
     const double elements =
         double(args.batch) * (double(args.m + args.n) * double(args.k)) + matrices;

@@ -49,31 +49,23 @@ bool takes_larger(const GemmArgs& args, const DeviceInfo& device) {
          std::size_t(plan.bytes(1, args.beta != Scalar{})) <= device.shared_memory / 2;
 }
 
-/// Which of those tensor_mma takes in less time: where its tiles are not left much empty. On an
-/// H200, in graphs, bf16, 300 and 1000 of 68x68x68 take 7.9 and 15.5 us here (there 12.1 and 28.6),
-/// of 85x85x85 12.4 and 33 (17 and 52), of 90x90x90 14.9 and 31 (12.8 and 33), of 108x108x108 14.4
-/// and 43 (15.4 and 41); i8, 400 and 1000 of 84x84x84 17 and 31 (9.6 and 22).
-const char* declines_slower_larger(const GemmArgs& args) {
-  constexpr std::int64_t kFull = 64, kLargest = 108, kLargestOfWords = 84;
-  if (args.config == kForced) return nullptr;
-  const std::int64_t largest = bits_of_inputs(args) % 8 == 4 ? kLargestOfWords : kLargest;
-  return size_of(args.in) == 1 || std::min({args.m, args.n, args.k}) <= kFull ||
-                 std::max({args.m, args.n, args.k}) > largest
-             ? "slower than tensor_mma"
-             : nullptr;
-}
-
-/// Whether the copy engine brings the operands to tensor_wgmma as they lie.
-bool suits_engine(const GemmArgs& args, const DeviceInfo& device) {
-  const bool along_k = !is_transposed(args.transA) && is_transposed(args.transB);
-  return runs_hopper(device) && is_in_vectors(args) && !args.A.pointers && !args.B.pointers &&
-         (size_of(args.in) == 2 || along_k);
+/// Microseconds that batches of narrow types take: fitted to 2,460 of 2 to 30,000 on an H200.
+double narrow_microseconds(const GemmArgs& args, const DeviceInfo& device) {
+  const double each = double(args.batch) / std::max(device.compute_units, 1);
+  const double results = double(args.m) * double(args.n);
+  if (std::max(args.m, args.n) <= kNarrow)
+    return 3.87 + each * 1.7e-4 * double(args.m + args.n) * double(args.k);
+  const tiny::Plan plan = tiny::plan_of_narrow(args);
+  const double copies = plan.a.rows * plan.a.units + plan.b.rows * plan.b.units;
+  const double tiles = double(ceil_div(args.m, std::int64_t(16)) * ceil_div(args.n, kNarrow) *
+                              ceil_div(args.k * size_of(args.in), std::int64_t(32)));
+  return 3.71 +
+         each * (0.035 + 1.6e-4 * copies + 0.0043 * tiles + 6.8e-5 * results * size_of(args.out));
 }
 
 /// Of 4 bytes and more: whether there are too few products for their size, as each has a small tile
 /// to itself elsewhere. Fitted to a thousand batches of 64 to 100,000 on an H100 and an H200.
 bool is_slower_than_tiles(const GemmArgs& args, const DeviceInfo& device) {
-  if (args.config == kForced || args.batch == 0) return false;
   constexpr std::int64_t kTile = 32, kHalf = 16, kMostResults = 24 * 24, kTensorCores = 3;
   const std::int64_t most = std::max(args.m, args.n);
   // Larger ones take several tiles there.
@@ -106,45 +98,24 @@ bool is_slower_than_tiles(const GemmArgs& args, const DeviceInfo& device) {
 }
 
 /// Whether products are left to the rows that give each of them blocks of its own, which begin
-/// sooner than those here. An H100, graphs of 20 calls, here and there: one product of 16x16x16,
-/// bf16 2.6 us and 1.6; in line, 100 of 16x16x16 2.8 and 2.1, 300 2.8 and 3.2; 1000 of 40x40x40 8.0
-/// and 6.9. An H200, bf16 with rows anywhere: 1000 of 34x34x34 9.5 and 7.3, 4000 21.7 and 20.5;
-/// 4000 of 50x50x50 36 and 27. Where tensor_mma has a warp for each: 1000 of 8x8x8 3.2 and 2.1,
-/// 2000 3.3 and 3.6; 1000 of 14x14x14 3.9 and 2.2, 4000 7.4 and 5.9, 10000 11.5 and 13.3; in line
-/// 1000 of 16x16x16 3.0 and 2.2, 2000 3.9 and 3.2, 4000 5.1 and 5.9; 1000 of 17x17x17 6.7 and 3.1,
-/// 10000 22 and 16; 10000 of 31x31x31 38 and 26.
+/// sooner than those here.
 const char* declines_slower(const GemmArgs& args, const DeviceInfo& device) {
-  const int size = size_of(args.in);
-  const std::int64_t most = std::max(args.m, args.n);
-  if (size > 2)
-    return is_slower_than_tiles(args, device) ? "slower than simt or tensor_f64" : nullptr;
   if (args.config == kForced || args.batch == 0) return nullptr;
-  const std::int64_t units = device.compute_units;
-  constexpr std::int64_t kTiniest = 16;
-  if (has_mma_warp(args)) {
-    const bool in_line = is_in_vectors(args);
-    if (most > kTiniest && !in_line) return "slower than tensor_mma";
-    const std::int64_t few = most <= kNarrow ? 12 : in_line && most <= kTiniest ? 20 : 50;
-    return args.batch < few * units ? "slower than tensor_mma" : nullptr;
-  }
-  if (suits_engine(args, device)) {
-    constexpr std::int64_t kEngine = 40;
-    const std::int64_t few = most > kTiniest ? 8 * units : 3 * units / 2;
-    return args.batch < few || (size == 2 && most > kEngine) ? "slower than tensor_wgmma" : nullptr;
-  }
-  const std::int64_t some = size == 1 ? 18 : 28, many = size == 1 ? 34 : 40;
-  const std::int64_t largest = args.batch < 6 * units ? 0 : args.batch < 20 * units ? some : many;
-  return most > largest ? "slower than tensor_mma" : nullptr;
+  if (size_of(args.in) > 2)
+    return is_slower_than_tiles(args, device) ? "slower than simt or tensor_f64" : nullptr;
+  // Of halves more than that, tensor_mma's is 0.8 of what it takes.
+  const bool larger = size_of(args.in) == 2 && std::max({args.m, args.n, args.k}) > kMostDepth;
+  const double there = tensor_mma_microseconds(args, device) * (larger ? 1.2 : 1);
+  return narrow_microseconds(args, device) > there ? "estimated to be slower than tensor_mma"
+                                                   : nullptr;
 }
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (device.capability < 80) return "needs compute capability 8.0";
-  if (std::max(args.m, args.n) > most_size(args, device) || args.k > kMostDepth) {
-    if (!takes_larger(args, device)) return "for tiny matrices";
-    if (const char* reason = declines_slower_larger(args)) return reason;
-  } else if (const char* reason = declines_slower(args, device)) {
-    return reason;
-  }
+  if ((std::max(args.m, args.n) > most_size(args, device) || args.k > kMostDepth) &&
+      !takes_larger(args, device))
+    return "for tiny matrices";
+  if (const char* reason = declines_slower(args, device)) return reason;
   if (tiny::most_shared(args) > device.shared_memory) return "needs more shared memory";
   return declines_emulation(args, device);
 }
