@@ -372,6 +372,44 @@ TEST_P(Gpu, TinyMatricesWhoseRowsStartAnywhere) {
         }
 }
 
+/// Doubles by each tile of a warp, whole and in part, one to a product and several; steps along k
+/// that end anywhere; by two, and one by one where sizes, rows or addresses are odd.
+TEST_P(Gpu, ProductsOfAWarpEach) {
+  if (GetParam() != "cuda" || queue->device().capability < 80) GTEST_SKIP() << "for tiny_warp";
+  constexpr std::int64_t kMany = 2001;  // for one warp each
+  constexpr Sizes kSizes[] = {
+      {1, 1, 1, 5},        {3, 32, 7, 4},       {7, 8, 8, 5},      {8, 9, 200, 3},
+      {9, 7, 16, 4},       {15, 16, 17, 3},     {16, 16, 16, 5},   {16, 17, 33, 3},
+      {17, 15, 64, 3},     {18, 24, 200, 3},    {23, 25, 17, 3},   {24, 24, 24, 5},
+      {25, 31, 8, 3},      {31, 32, 65, 3},     {32, 32, 32, 5},   {32, 32, 256, 2},
+      {31, 31, 33, kMany}, {20, 28, 0, kMany},  {8, 8, 16, kMany}, {16, 16, 34, kMany},
+      {12, 24, 10, kMany}, {16, 32, 12, kMany}, {24, 6, 8, kMany}, {30, 16, 18, kMany},
+      {32, 22, 20, kMany}, {28, 32, 24, kMany}};
+  constexpr Op kRealOps[] = {Op::NoTrans, Op::Trans};
+  constexpr Op kComplexOps[] = {Op::NoTrans, Op::Trans, Op::ConjTrans, Op::ConjNoTrans};
+  int which = 0;
+  for (const Sizes& s : kSizes)
+    for (const DType type : {DType::f64, DType::cf64}) {
+      const std::span<const Op> ops =
+          is_complex(type) ? std::span<const Op>(kComplexOps) : kRealOps;
+      for (const Op a : ops)
+        for (const Op b : ops)
+          for (const bool apart : {false, true}) {
+            ++which;
+            if (s.batch == kMany && which % 7 != 0) continue;  // takes long
+            cases::GemmCase c = numbered(which / 2, {type, type}, a, b, s, apart ? 3 : 1);
+            c.beta = {which / 2 % 2 * 1.5, 0};
+            if (apart) {
+              c.lda = std::max<std::int64_t>(1, is_transposed(a) ? s.m : s.k) + which % 3;
+              c.ldb = std::max<std::int64_t>(1, is_transposed(b) ? s.k : s.n) + which % 5;
+              c.ldc = s.n + which % 4;
+              c.pointers = which % 8 < 4;
+            }
+            expect_correct(*cases::prepare(c), "gemm=tiny_warp");
+          }
+    }
+}
+
 /// Several blocks along both sides of C by each number of columns, and batches; operands from
 /// vectors and from single elements, conjugated or not.
 TEST_P(Gpu, ShortSumsInSeveralBlocks) {

@@ -240,6 +240,34 @@ TEST(MmaChoice, TinyIsForManyNarrowProducts) {
   EXPECT_TRUE(takes(40, 300, DType::cf64)) << "several tiles there";
 }
 
+TEST(MmaChoice, TinyWarpIsForUpTo32RowsAndColumns) {
+  const Kernel<GemmArgs>& warp = *row("tiny_warp");
+  const auto takes = [&](DType in, std::int64_t m, std::int64_t n, std::int64_t k,
+                         std::int64_t batch = 1000) {
+    return warp.declines(many(product(in, in, m, n, k), batch), h200()) == nullptr;
+  };
+  for (const DType in : {DType::f64, DType::cf64}) {
+    EXPECT_TRUE(takes(in, 32, 32, 32));
+    EXPECT_TRUE(takes(in, 3, 31, 15)) << "rows that start anywhere";
+    EXPECT_FALSE(takes(in, 1, 16, 16)) << "vectors";
+    EXPECT_TRUE(takes(in, 16, 16, 200, 20000));
+    EXPECT_FALSE(takes(in, 16, 16, 200, 300)) << "k in parts";
+    EXPECT_FALSE(takes(in, 4, 4, 4, 20000)) << "the smallest, many to a block";
+    EXPECT_FALSE(takes(in, 33, 32, 32));
+    EXPECT_FALSE(takes(in, 32, 33, 32));
+    EXPECT_FALSE(takes(in, 32, 32, 257));
+    EXPECT_FALSE(takes(in, 24, 24, 24, 20)) << "few begin sooner elsewhere";
+  }
+  GemmArgs halfway = product(DType::cf64, DType::cf64, 16, 16, 16);
+  halfway.batch = 1000;
+  halfway.A.data = static_cast<const std::byte*>(halfway.A.data) + 8;
+  EXPECT_NE(warp.declines(halfway, h200()), nullptr) << "half an element";
+  EXPECT_TRUE(takes(DType::bf16, 24, 24, 24));
+  EXPECT_FALSE(takes(DType::bf16, 16, 16, 16));
+  EXPECT_FALSE(takes(DType::bf16, 25, 25, 25));
+  EXPECT_FALSE(takes(DType::bf16, 24, 24, 40));
+}
+
 // Each was the fastest in races on an H100 and an H200.
 TEST(SmallChoice, TakesTheFastest) {
   struct Call {

@@ -391,7 +391,8 @@ std::vector<Case> thin_cases(std::string_view op, Types types) {
       constexpr std::int64_t kShapes[][3] = {
           {4, 4, 4},       {8, 8, 8},    {16, 16, 16},   {32, 32, 32},   {3, 5, 7},
           {24, 20, 12},    {31, 17, 9},  {6, 10, 18},    {48, 40, 33},   {70001, 16, 64},
-          {70003, 13, 61}, {9001, 3, 6}, {9001, 64, 64}, {9003, 61, 59}, {9001, 30, 20}};
+          {70003, 13, 61}, {9001, 3, 6}, {9001, 64, 64}, {9003, 61, 59}, {9001, 30, 20},
+          {8, 15, 33},     {17, 24, 64}, {25, 7, 200}};
       Sampler sampler(std::uint64_t(types.in) + 17);
       for (const auto& [m, n, k] : kShapes)
         for (const bool apart : kBools) {

@@ -217,7 +217,7 @@ struct LooseLines {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         const auto& w = raw.words;
-        if constexpr (kAtOnce || kPieces == 1) {
+        if constexpr (kAtOnce || kOfWord == 1 || (kAlongK && kWords)) {
 #pragma unroll
           for (int q = 0; q < 4; ++q) x[q][h] = w[q][h][0];
         } else if constexpr (kAlongK) {
