@@ -128,13 +128,14 @@ double even_estimate(const GemmArgs& args, bool copied) {
     double copied, small, medium, large;
   };
   constexpr Rates kOne = {1.1, 0.84, 0.84, 1}, kMany = {0.8, 0.8, 1.1, 1.25};
-  constexpr double kManyBytes = 0.55;
-  const Rates& rates = args.batch == 1 ? kOne : kMany;
-  const double rate = copied                           ? rates.copied
-                      : std::max(args.m, args.n) <= 32 ? rates.small
-                      : args.m * args.n <= 64 * 64     ? rates.medium
-                                                       : rates.large;
-  return size_of(args.in) == 1 && args.batch > 1 ? kManyBytes * rate : rate;
+  constexpr Rates kOneOfBytes = {0.9, 0.84, 0.84, 1}, kManyOfBytes = {0.44, 0.44, 0.6, 0.95};
+  const bool bytes = size_of(args.in) == 1;
+  const Rates& rates =
+      args.batch == 1 ? (bytes ? kOneOfBytes : kOne) : (bytes ? kManyOfBytes : kMany);
+  return copied                           ? rates.copied
+         : std::max(args.m, args.n) <= 32 ? rates.small
+         : args.m * args.n <= 64 * 64     ? rates.medium
+                                          : rates.large;
 }
 
 /// Whether tensor_mma takes less time by estimates: where operands are copied here that it takes as

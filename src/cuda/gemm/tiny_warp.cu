@@ -415,11 +415,13 @@ bool is_in_vectors(const GemmArgs& args) {
 /// of `tiny` take many of the smallest products at a time. Fitted to 2,490 batches of 70 to 20,000
 /// on an H200.
 const char* declines_slower(const GemmArgs& args, const DeviceInfo& device) {
-  constexpr std::int64_t kMany = 50, kSmallest = 128, kHalf = 16, kLarge = kMost * kMost * kMost;
+  constexpr std::int64_t kMany = 50, kSmallest = 128, kVeryMany = 150, kSmall = 512, kHalf = 16,
+                         kLarge = kMost * kMost * kMost;
   const std::int64_t each = args.batch / std::max(device.compute_units, 1);
   if (std::min(args.m, args.n) == 1) return "for matrices, not vectors";
   const std::int64_t products = args.m * args.n * args.k;
-  if (each >= kMany && products <= kSmallest) return "slower than tiny";
+  if (each >= kMany && products <= (each >= kVeryMany ? kSmall : kSmallest))
+    return "slower than tiny";
   std::int64_t most = 64;
   if (is_complex(args.in))
     most = each < 3 ? 16 : each < 7 ? 32 : each < 20 ? 64 : kMostDepth;
