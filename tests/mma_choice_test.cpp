@@ -219,6 +219,7 @@ TEST(MmaChoice, TinyIsForManyNarrowProducts) {
   EXPECT_TRUE(takes(71, 300)) << "a tile does not hold it";
   EXPECT_TRUE(takes(82, 300));
   EXPECT_TRUE(takes(90, 300));
+  EXPECT_TRUE(takes(100, 2000));
   EXPECT_TRUE(takes_product(half_product(8, 64, 64), 3000)) << "copies take as long as products";
   EXPECT_TRUE(takes_product(half_product(64, 8, 64), 30000));
   EXPECT_FALSE(takes_product(half_product(48, 48, 48), 1000)) << "in line";
