@@ -1,7 +1,7 @@
 // tensor_mma as the one that may be faster than a kernel that copies operands.
 #pragma once
 
-#include <algorithm>
+#include <cstdint>
 
 #include "mblas/backend.hpp"
 
@@ -10,6 +10,7 @@ namespace mblas::cuda::gemm {
 /// Most rows, columns and k that a block of one warp takes there.
 inline constexpr std::int64_t kMmaWarp = 32;
 
+/// Products of floats that ask for the tensor cores.
 inline bool is_tf32(const GemmArgs& args) {
   return args.in == DType::f32 && args.compute == Compute::TF32;
 }

@@ -4,7 +4,7 @@
 // The copy engine takes matrices whose rows start at multiples of 16 bytes, the tensor cores those
 // of 1 and 4 bytes with k innermost, but for one of floats. Others are copied, transposed where
 // need be, before: a reading and a writing of the operand, at the speed of memory.
-#include <cmath>
+#include <algorithm>
 #include <utility>
 
 #include "core/finish.hpp"
