@@ -194,27 +194,35 @@ struct Problem {
   const void *alpha, *beta;
 };
 
-GemmArgs gemm_args(const Problem& problem, mblas_dtype in, mblas_dtype out,
-                   const mblas_gemm_options* given) {
-  const mblas_gemm_options defaults = MBLAS_GEMM_OPTIONS_DEFAULT;
-  const mblas_gemm_options& options = given ? *given : defaults;
-  check_size("options.size", options.size, sizeof options);
+/// The call without operands, batch and options.
+GemmArgs plain_args(const Problem& problem, DType in, DType out) {
   GemmArgs args;
-  args.in = to_dtype("in", in);
-  args.out = to_dtype("out", out);
-  if (!mblas::is_gemm_pair(args.in, args.out))
-    invalid("gemm does not multiply " + std::string(name_of(args.in)) + " into " +
-            std::string(name_of(args.out)));
-  args.compute = to_compute(options.compute);
+  args.in = in;
+  args.out = out;
   args.transA = to_op(problem.transA);
   args.transB = to_op(problem.transB);
   args.m = problem.m;
   args.n = problem.n;
   args.k = problem.k;
-  const DType scalar = mblas::scalar_type(args.in, args.out);
+  const DType scalar = mblas::scalar_type(in, out);
   args.alpha = scalar_at("alpha", scalar, problem.alpha);
   args.beta = scalar_at("beta", scalar, problem.beta);
-  args.epilogue = to_epilogue(options.epilogue, args.out);
+  return args;
+}
+
+GemmArgs gemm_args(const Problem& problem, mblas_dtype in, mblas_dtype out,
+                   const mblas_gemm_options* given) {
+  const mblas_gemm_options defaults = MBLAS_GEMM_OPTIONS_DEFAULT;
+  const mblas_gemm_options& options = given ? *given : defaults;
+  check_size("options.size", options.size, sizeof options);
+  const DType in_type = to_dtype("in", in), out_type = to_dtype("out", out);
+  if (!mblas::is_gemm_pair(in_type, out_type))
+    invalid("gemm does not multiply " + std::string(name_of(in_type)) + " into " +
+            std::string(name_of(out_type)));
+  const Compute compute = to_compute(options.compute);
+  GemmArgs args = plain_args(problem, in_type, out_type);
+  args.compute = compute;
+  args.epilogue = to_epilogue(options.epilogue, out_type);
   args.tolerance = options.tolerance;
   if (options.plan) {
     args.keeper = options.plan->plan.keeper();
@@ -422,8 +430,15 @@ mblas_status mblas_geam_strided_batched_ex(mblas_context* context, mblas_dtype t
       mblas_context* context, mblas_layout layout, mblas_op transA, mblas_op transB, int64_t m,    \
       int64_t n, int64_t k, ScalarArgument alpha, const Element* A, int64_t lda, const Element* B, \
       int64_t ldb, ScalarArgument beta, Element* C, int64_t ldc) {                                 \
-    return mblas_gemm_ex(context, dtype, dtype, MBLAS_COMPUTE_DEFAULT, layout, transA, transB, m,  \
-                         n, k, address(alpha), A, lda, B, ldb, address(beta), C, ldc);             \
+    return guarded(context, [&](auto& c) {                                                         \
+      constexpr DType type{dtype};                                                                 \
+      GemmArgs args = plain_args({layout, transA, transB, m, n, k, address(alpha), address(beta)}, \
+                                 type, type);                                                      \
+      args.A = {A, lda};                                                                           \
+      args.B = {B, ldb};                                                                           \
+      args.C = {C, ldc};                                                                           \
+      mblas::detail::gemm(c, to_layout(layout), args);                                             \
+    });                                                                                            \
   }                                                                                                \
   mblas_status mblas_##prefix##gemm_strided_batched(                                               \
       mblas_context* context, mblas_layout layout, mblas_op transA, mblas_op transB, int64_t m,    \

@@ -72,8 +72,8 @@ using ImmediateRows = std::tuple<ImmediateRow<GemmArgs>, ImmediateRow<Gf256Args>
 struct Context::Impl {
   BackendChoice backends;
   ImmediateRows immediate;  // of the first of the backends; forgotten when a setting changes
-  std::uintptr_t host_address = 0;  // of host memory that a call used
-  const void* reported = nullptr;   // the immediate row that the receipt is of; null: another's
+  std::uintptr_t host_addresses[3] = {};  // of A, B and C of a call, when they were the host's
+  const void* reported = nullptr;  // the immediate row that the receipt is of; null: another's
   KernelChoice kernels;
   VerifyChoice verify;
   Compute compute = Compute::Default;

@@ -122,18 +122,21 @@ const ImmediateRow<Args>* ready_row(Context::Impl& context) {
 /// Looks whether memory of a device may be in use.
 [[gnu::noinline]] bool look_around(Context::Impl& context, const GemmArgs& g) {
   if (!only_host_memory()) return false;
-  context.host_address = bits(g.C.data);
+  context.host_addresses[0] = bits(g.A.data);
+  context.host_addresses[1] = bits(g.B.data);
+  context.host_addresses[2] = bits(g.C.data);
   return true;
 }
 
 /// Are all operands in host memory? In doubt no. The clock that only_host_memory() reads takes a
-/// fifth of a tiny call's time, so operands in the page of one that was found on the host are taken
-/// to be there too: memory changes sides only by being given back and mapped anew.
+/// fifth of a tiny call's time, so an operand in the page of the one that was found on the host is
+/// taken to be there too: memory changes sides only by being given back and mapped anew.
 bool are_on_host(Context::Impl& context, const GemmArgs& g) {
   constexpr int page = 21;  // bits of an address within a huge page, which is on one side
-  const auto off = [&](const void* p) { return bits(p) ^ context.host_address; };
-  if ((off(g.A.data) | off(g.B.data) | off(g.C.data)) >> page == 0 && !has_device_backends())
-      [[likely]]
+  const std::uintptr_t(&known)[3] = context.host_addresses;
+  const std::uintptr_t off =
+      (bits(g.A.data) ^ known[0]) | (bits(g.B.data) ^ known[1]) | (bits(g.C.data) ^ known[2]);
+  if (off >> page == 0 && !has_device_backends()) [[likely]]
     return true;
   return look_around(context, g);
 }
