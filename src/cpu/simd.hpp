@@ -496,25 +496,31 @@ MBLAS_INLINE void transpose_square(const std::byte* src, std::int64_t src_pitch,
   }
 }
 
-/// Four, two or one 16-byte pieces, number l from at(l), in the lanes of a vector.
+/// Four, two or one 16-byte pieces, number l being piece(l), in the lanes of a vector.
+template <class V, class Piece>
+MBLAS_INLINE V join_lanes(const Piece& piece) {
+#if defined(__AVX512F__)
+  const auto at = [&](int l) __attribute__((always_inline)) {
+    return __builtin_bit_cast(__m128i, piece(l));
+  };
+  const __m512i low = _mm512_inserti32x4(_mm512_castsi128_si512(at(0)), at(1), 1);
+  return __builtin_bit_cast(V, _mm512_inserti32x4(_mm512_inserti32x4(low, at(2), 2), at(3), 3));
+#elif defined(__AVX2__)
+  const auto at = [&](int l) __attribute__((always_inline)) {
+    return __builtin_bit_cast(__m128i, piece(l));
+  };
+  return __builtin_bit_cast(V, _mm256_inserti128_si256(_mm256_castsi128_si256(at(0)), at(1), 1));
+#else
+  return __builtin_bit_cast(V, piece(0));
+#endif
+}
+
+/// The same, number l from at(l).
 template <class V, class At>
 MBLAS_INLINE V gather_lanes(const At& at) {
-#if defined(__AVX512F__)
-  const auto piece = [&](int l) __attribute__((always_inline)) {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at(l)));
-  };
-  const __m512i low = _mm512_inserti32x4(_mm512_castsi128_si512(piece(0)), piece(1), 1);
-  return __builtin_bit_cast(V,
-                            _mm512_inserti32x4(_mm512_inserti32x4(low, piece(2), 2), piece(3), 3));
-#elif defined(__AVX2__)
-  const auto piece = [&](int l) __attribute__((always_inline)) {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at(l)));
-  };
-  return __builtin_bit_cast(V,
-                            _mm256_inserti128_si256(_mm256_castsi128_si256(piece(0)), piece(1), 1));
-#else
-  return load<V>(at(0));
-#endif
+  return join_lanes<V>([&](int l) __attribute__((always_inline)) {
+    return load<Vector<std::uint64_t, 16>>(at(l));
+  });
 }
 
 /// The same of pieces `stride` apart.
@@ -522,6 +528,26 @@ template <class V>
 MBLAS_INLINE V load_lanes(const std::byte* p, std::int64_t stride) {
   return gather_lanes<V>([ p, stride ](int l)
                              __attribute__((always_inline)) { return p + l * stride; });
+}
+
+/// The first Bytes, 4, 8 or 12, of 16, the others being zero; and back.
+template <int Bytes>
+MBLAS_INLINE Vector<std::uint64_t, 16> load_part(const std::byte* p) {
+  std::uint64_t low = 0;
+  std::uint32_t high = 0;
+  if constexpr (Bytes == 4) {
+    __builtin_memcpy(&high, p, 4);
+    return Vector<std::uint64_t, 16>{high, 0};
+  }
+  __builtin_memcpy(&low, p, 8);
+  if constexpr (Bytes == 12) __builtin_memcpy(&high, p + 8, 4);
+  return Vector<std::uint64_t, 16>{low, high};
+}
+template <int Bytes>
+MBLAS_INLINE void store_part(std::byte* p, const Vector<std::uint64_t, 16>& v) {
+  const std::uint64_t low = v[0], high = v[1];
+  __builtin_memcpy(p, &low, Bytes < 8 ? Bytes : 8);
+  if constexpr (Bytes > 8) __builtin_memcpy(p + 8, &high, Bytes - 8);
 }
 
 /// dst (16 / Size rows of a vector) = transpose of src, for elements that are too small for
@@ -554,6 +580,67 @@ MBLAS_INLINE void transpose_tile(const std::byte* src, std::int64_t src_pitch, s
     transpose_tall<Size>(src, src_pitch, dst, dst_pitch);
 }
 
+/// dst (Cols rows) = transpose of src, Cols columns, fewer than a 16-byte piece has: as many rows
+/// as there are whole pieces of, the count of which is returned.
+template <int Size, int Cols>
+std::int64_t transpose_strip(const std::byte* src, std::int64_t src_pitch, std::byte* dst,
+                             std::int64_t dst_pitch, std::int64_t rows) {
+  constexpr int n = kBlock<Size>;
+  std::int64_t i = 0;
+  const auto go = [&]<class V>(V) __attribute__((always_inline)) {
+    constexpr int count = int(sizeof(V)) / Size;
+    for (; i + count <= rows; i += count) {
+      V v[n];
+#pragma GCC unroll 16
+      for (int r = 0; r < n; ++r) {
+        const auto part = [&](int l) __attribute__((always_inline)) {
+          return load_part<Cols * Size>(src + (i + l * n + r) * src_pitch);
+        };
+        if constexpr (sizeof(V) == 16)
+          v[r] = __builtin_bit_cast(V, part(0));
+        else
+          v[r] = join_lanes<V>(part);
+      }
+      transpose_lanes<Size>(v);
+#pragma GCC unroll 16
+      for (int j = 0; j < Cols; ++j) store(dst + j * dst_pitch + i * Size, v[j]);
+    }
+  };
+  go(Vector<typename Bits<Size>::type>{});
+  if constexpr (kVectorBytes > 16) go(Vector<typename Bits<Size>::type, 16>{});
+  return i;
+}
+
+/// dst (Rows columns) = transpose of src, Rows rows, fewer than a 16-byte piece has elements: as
+/// many columns as there are whole pieces of, the count of which is returned.
+template <int Size, int Rows>
+std::int64_t transpose_rows(const std::byte* src, std::int64_t src_pitch, std::byte* dst,
+                            std::int64_t dst_pitch, std::int64_t cols) {
+  constexpr int n = kBlock<Size>;
+  using V = Vector<typename Bits<Size>::type, 16>;
+  std::int64_t j = 0;
+  for (; j + n <= cols; j += n) {
+    V v[n] = {};
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) v[i] = load<V>(src + i * src_pitch + j * Size);
+    if constexpr (Rows == 2 && n == 4) {
+      if (dst_pitch == 2 * Size) {  // what follows each other is stored together
+        V pairs[2];
+        interleave<n>(v[0], v[1], pairs[0], pairs[1], std::make_integer_sequence<int, n>());
+        store(dst + j * dst_pitch, pairs[0]);
+        store(dst + (j + 2) * dst_pitch, pairs[1]);
+        continue;
+      }
+    }
+    transpose_lanes<Size>(v);
+#pragma GCC unroll 16
+    for (int i = 0; i < n; ++i)
+      store_part<Rows * Size>(dst + (j + i) * dst_pitch,
+                              __builtin_bit_cast(Vector<std::uint64_t, 16>, v[i]));
+  }
+  return j;
+}
+
 /// dst (cols×rows) = transpose of src (rows×cols), of a size that the first-level cache holds.
 template <int Size>
 void transpose_block(const std::byte* src, std::int64_t src_pitch, std::byte* dst,
@@ -561,27 +648,46 @@ void transpose_block(const std::byte* src, std::int64_t src_pitch, std::byte* ds
   constexpr int n = kBlock<Size>, tile_rows = kTileRows<Size>, tile_cols = kTileCols<Size>;
   const auto from = [&](std::int64_t i, std::int64_t j) { return src + i * src_pitch + j * Size; };
   const auto to = [&](std::int64_t i, std::int64_t j) { return dst + j * dst_pitch + i * Size; };
+  const auto one_by_one = [&](std::int64_t i0, std::int64_t i1, std::int64_t j0, std::int64_t j1) {
+    for (std::int64_t j = j0; j < j1; ++j)
+      for (std::int64_t i = i0; i < i1; ++i) __builtin_memcpy(to(i, j), from(i, j), Size);
+  };
   // Elements [i0, rows) of columns [j0, j1), in 16-byte blocks as far as those reach.
   const auto rest = [&](std::int64_t i0, std::int64_t j0, std::int64_t j1) {
+    const std::int64_t whole_i = i0 + (rows - i0) / n * n;
     std::int64_t j = j0;
     for (; j + n <= j1; j += n) {
       std::int64_t i = i0;
-      for (; i + n <= rows; i += n)
+      if constexpr (Size == 4 || Size == 8)
+        for (; i + tile_rows <= rows; i += tile_rows)
+          transpose_tall<Size>(from(i, j), src_pitch, to(i, j), dst_pitch);
+      for (; i < whole_i; i += n)
         transpose_square<Size, 16>(from(i, j), src_pitch, to(i, j), dst_pitch);
-      for (std::int64_t jj = j; jj < j + n; ++jj)
-        for (std::int64_t ii = i; ii < rows; ++ii) __builtin_memcpy(to(ii, jj), from(ii, jj), Size);
     }
-    for (; j < j1; ++j)
-      for (std::int64_t i = i0; i < rows; ++i) __builtin_memcpy(to(i, j), from(i, j), Size);
+    std::int64_t done_i = i0, done_j = j0;
+    if constexpr (Size == 4) {
+      const auto strip = [&]<int Cols>(std::integral_constant<int, Cols>) {
+        if (j1 - j == Cols)
+          done_i +=
+              transpose_strip<Size, Cols>(from(i0, j), src_pitch, to(i0, j), dst_pitch, rows - i0);
+        if (rows - whole_i == Cols)
+          done_j += transpose_rows<Size, Cols>(from(whole_i, j0), src_pitch, to(whole_i, j0),
+                                               dst_pitch, j - j0);
+      };
+      strip(std::integral_constant<int, 1>());
+      strip(std::integral_constant<int, 2>());
+      strip(std::integral_constant<int, 3>());
+    }
+    one_by_one(whole_i, rows, done_j, j);
+    one_by_one(done_i, rows, j, j1);
   };
-  std::int64_t j = 0;
-  for (; j + tile_cols <= cols; j += tile_cols) {
-    std::int64_t i = 0;
-    for (; i + tile_rows <= rows; i += tile_rows)
+  const std::int64_t whole_rows = rows / tile_rows * tile_rows;
+  const std::int64_t whole_cols = whole_rows > 0 ? cols / tile_cols * tile_cols : 0;
+  for (std::int64_t j = 0; j < whole_cols; j += tile_cols)
+    for (std::int64_t i = 0; i < whole_rows; i += tile_rows)
       transpose_tile<Size>(from(i, j), src_pitch, to(i, j), dst_pitch);
-    rest(i, j, j + tile_cols);
-  }
-  rest(0, j, cols);
+  rest(whole_rows, 0, whole_cols);
+  rest(0, whole_cols, cols);
 }
 
 }  // namespace
