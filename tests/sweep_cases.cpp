@@ -523,6 +523,25 @@ std::vector<Case> few_vector_cases(std::string_view op, Types types) {
             one.strideC = kPacked;
             list.push_back(one);
           }
+      // Few rows or columns, one operand or both across k, and a C wider than what is transposed of
+      // it at a time.
+      for (int i = 0; i < 96; ++i) {
+        constexpr std::int64_t kLong[] = {9, 17, 33, 40, 100, 127, 260, 515, 1001};
+        GemmCase one = sampled(sampler, c);
+        one.m = 2 + sampler.below(15);
+        one.n = sampler.pick(kLong);
+        if (i % 2 == 0) std::swap(one.m, one.n);
+        one.k = 9 + sampler.below(sampler.chance(30) ? 90 : 20);
+        one.batch = sampler.chance(20) ? 2 : 1;
+        one.layout = Layout::RowMajor;
+        one.transA = i % 4 < 3 ? Op::Trans : Op::NoTrans;
+        one.transB = i % 3 == 0 ? Op::NoTrans : Op::Trans;
+        one.lda = line_length(one.layout, one.transA, one.m, one.k) + sampler.below(3);
+        one.ldb = line_length(one.layout, one.transB, one.k, one.n) + sampler.below(3);
+        one.ldc = one.n + sampler.below(3);
+        one.strideC = kPacked;
+        list.push_back(one);
+      }
     }
   });
   return list;

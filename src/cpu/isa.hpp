@@ -21,6 +21,60 @@
 
 namespace mblas::cpu {
 
+/// Of a small product of rows and columns along k: the columns of C, beside four rows, whose sums
+/// are in registers.
+inline constexpr int kDotRows = 4;
+constexpr int dot_columns(int vector_bytes) { return vector_bytes == 64 ? 4 : 2; }
+
+/// Elements between rows that are transposed for dots: whole vectors, no two of them beginning in
+/// the same set of the first-level cache. `lanes` of a vector, a power of two.
+[[gnu::always_inline]] inline std::int64_t dots_pitch(std::int64_t k, std::int64_t lanes) {
+  return ((k + lanes - 1) & -lanes) + lanes;
+}
+
+/// Stack that GemmPanels::small packs an operand into.
+inline constexpr std::int64_t kSmallBytes = 32 << 10;
+/// Multiply-adds up to which packing does not pay.
+inline constexpr std::int64_t kSmallWork = 72 * 72 * 72;
+
+/// How GemmPanels::small computes a product of real numbers: with vectors along the rows of C, for
+/// which op(B) must have contiguous rows or is transposed onto the stack; along k, with the lanes
+/// of the sums added up in the end, for which rows of op(A) and columns of op(B) must be contiguous
+/// or are transposed likewise; along the columns of C, those of op(A) being contiguous, with C
+/// transposed on its way out (the bits are those of rows).
+enum class SmallWay : unsigned char { Rows, Dots, Columns };
+
+/// The fastest of these. `lanes` of a vector, a power of two.
+[[gnu::always_inline]] inline SmallWay small_way(bool trans_a, bool trans_b, std::int64_t m,
+                                                 std::int64_t n, std::int64_t k, std::int64_t lanes,
+                                                 int size) {
+  // Half cycles as measured on a Zen 5, by vectors of 64 bytes and of 32.
+  constexpr std::int64_t kLeastSums = 4;   // rows or columns whose sums cover the latency
+  constexpr std::int64_t kTransposed = 8;  // a vector of columns of B, for each step of k
+  constexpr std::int64_t kAddUp = 40;      // the sums of a block of dots
+  constexpr std::int64_t kToStack = 160;
+  const std::int64_t dot_cols = dot_columns(int(lanes) * size);
+  const auto divide_up = [](std::int64_t a, std::int64_t power_of_two) {
+    return (a + power_of_two - 1) >> __builtin_ctzll(std::uint64_t(power_of_two));
+  };
+  SmallWay way = SmallWay::Rows;
+  std::int64_t least =
+      k * divide_up(n, lanes) * ((m > kLeastSums ? m : kLeastSums) + (trans_b ? kTransposed : 0));
+  const std::int64_t across = (trans_a ? m : 0) + (trans_b ? 0 : n);
+  if (across * dots_pitch(k, lanes) * size <= kSmallBytes) {
+    const std::int64_t blocks = divide_up(m, kDotRows) * divide_up(n, dot_cols);
+    const std::int64_t cost =
+        blocks * (divide_up(k, lanes) * kDotRows * dot_cols + kAddUp) + across * k / 2;
+    if (cost < least) {
+      least = cost;
+      way = SmallWay::Dots;
+    }
+  }
+  const std::int64_t columns =
+      k * divide_up(m, lanes) * (n > kLeastSums ? n : kLeastSums) + m * n + kToStack;
+  return trans_a && columns < least ? SmallWay::Columns : way;
+}
+
 /// One tile of a product: C = alpha op(A) op(B) + beta C, all sizes those of the tile. Element (i,
 /// p) of op(A) lies at A[i * a_row + p * a_col], one of the two being 1; likewise B.
 struct GemmTile {
@@ -33,8 +87,8 @@ struct GemmTile {
   bool conj_a, conj_b;
   std::int64_t m, n, k;
   Scalar alpha, beta;
-  std::int64_t a_bytes = 0;  ///< of all of A, of which this is a part; for what is fetched
-  bool dots = false;  ///< see dots_pay(); the same for all parts of a product, as bits differ
+  std::int64_t a_bytes = 0;       ///< of all of A, of which this is a part; for what is fetched
+  SmallWay way = SmallWay::Rows;  ///< the same for all parts of a product, as bits differ
 };
 
 /// The blocked product of one pair of types.
@@ -46,30 +100,6 @@ struct GemmTileKernel {
   /// `workspace`, 64-byte aligned, has the bytes that gemm_tile_workspace() says.
   void (*run)(const GemmTile& tile, std::byte* workspace);
 };
-
-/// Stack that GemmPanels::small packs an operand into.
-inline constexpr std::int64_t kSmallBytes = 32 << 10;
-/// Multiply-adds up to which packing does not pay.
-inline constexpr std::int64_t kSmallWork = 72 * 72 * 72;
-
-/// Of a small product both of whose operands run along k: the columns of C, beside four rows, whose
-/// sums are in registers.
-inline constexpr int kDotRows = 4;
-constexpr int dot_columns(int vector_bytes) { return vector_bytes == 64 ? 4 : 2; }
-
-/// Whether GemmPanels::small computes it so, in place of transposing B: sums of vectors along k,
-/// each added up in the end. `lanes` of a vector. Cycles of either as measured on a Zen 5.
-[[gnu::always_inline]] inline bool dots_pay(std::int64_t m, std::int64_t n, std::int64_t k,
-                                            std::int64_t lanes, int size) {
-  constexpr std::int64_t kAddUp = 40;  // of the sums of four rows and columns
-  // A vector of columns of B, for each step of k.
-  const std::int64_t transposed = lanes * size == 64 ? 10 : 5;
-  const std::int64_t cols = dot_columns(int(lanes) * size);
-  const auto divide_up = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
-  const std::int64_t blocks = divide_up(m, kDotRows) * divide_up(n, cols);
-  return blocks * (divide_up(k, lanes) * (kDotRows * cols / 2) + kAddUp) <
-         k * divide_up(n, lanes) * (transposed + m / 2);
-}
 
 /// Between the rows of a copied slice, so that they do not all fall into the same cache sets.
 inline constexpr std::int64_t kSlicePad = 64;

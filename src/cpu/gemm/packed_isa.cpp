@@ -217,7 +217,7 @@ MBLAS_INLINE void add_row(V (&sums)[NV], [[maybe_unused]] bool reads, const std:
   if (NV >= 2 && reads) {
     using Aliased [[gnu::may_alias, gnu::aligned(1)]] = Real;
     const auto& y = *reinterpret_cast<const Aliased*>(from);
-#pragma GCC unroll 3
+#pragma GCC unroll 4
     for (int v = 0; v < NV; ++v)
       if constexpr (sizeof(Real) == 4)
         asm volatile("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(sums[v]) : "v"(x[v]), "m"(y));
@@ -228,7 +228,7 @@ MBLAS_INLINE void add_row(V (&sums)[NV], [[maybe_unused]] bool reads, const std:
 #endif
   Real y;
   __builtin_memcpy(&y, from, sizeof y);
-#pragma GCC unroll 3
+#pragma GCC unroll 4
   for (int v = 0; v < NV; ++v) add_product(sums[v], y, x[v]);
 }
 
@@ -1119,6 +1119,9 @@ void pack_a(void* to, const void* from, std::int64_t a_row, std::int64_t a_col, 
 /// Columns and k from which on a few rows are multiplied as few_rows.hpp does it, with the sums of
 /// some columns on the stack.
 constexpr std::int64_t kLeastFewColumns = 32, kLeastFewDepth = 16, kFewSums = 8 << 10;
+// Bytes of B, or of a row of it, up to which the sums stay in registers: its rows are in the first-
+// level cache, or not far and next to each other.
+constexpr std::int64_t kFewNear = 96 << 10, kFewNearRow = 512;
 
 /// Few rows of A times a B with contiguous rows, with the bits of the microkernels.
 template <class T, int R>
@@ -1158,6 +1161,79 @@ void few_rows(const Micro<T>& s, const GemmTile& t, const std::byte* A, const st
   }
 }
 
+/// Vectors beside so many rows, two to four, for which there are eight sums or more.
+template <int R>
+constexpr int kFewWide = R == 2 ? 4 : 3;
+
+template <class T, int R, int NV, bool Tail>
+MBLAS_INLINE void few_by_vectors(const Micro<T>& s, const std::byte* a, const std::byte* b,
+                                 std::byte* c, int tail) {
+  using Real = typename T::Real;
+  using V = Vector<Real>;
+  const std::int64_t a_row = s.a_row, a_col = s.a_col, b_row = s.b_row;
+  V sums[R][NV] = {};
+  for (std::int64_t p = 0; p < s.k; ++p, a += a_col, b += b_row) {
+    V x[NV];
+#pragma GCC unroll 4
+    for (int v = 0; v < NV; ++v) {
+      x[v] = Tail && v == NV - 1 ? load_first<V>(b + v * kVectorBytes, tail)
+                                 : load<V>(b + v * kVectorBytes);
+      pin(x[v]);
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r) add_row<Real>(sums[r], false, a + r * a_row, x);
+  }
+  const auto write = [&]<Finish How>(std::integral_constant<Finish, How>)
+      __attribute__((always_inline)) {
+    const bool reads = How == Finish::Add || (How == Finish::Scale && s.read_c);
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+      for (int v = 0; v < NV; ++v) {
+        std::byte* const to = c + r * s.c_row + v * kVectorBytes;
+        if (Tail && v == NV - 1)
+          store_first(to, finish<How>(s, sums[r][v], reads ? load_first<V>(to, tail) : V{}), tail);
+        else
+          store(to, finish<How>(s, sums[r][v], reads ? load<V>(to) : V{}));
+      }
+  };
+  if (s.finish == Finish::Store)
+    write(std::integral_constant<Finish, Finish::Store>());
+  else if (s.finish == Finish::Add)
+    write(std::integral_constant<Finish, Finish::Add>());
+  else
+    write(std::integral_constant<Finish, Finish::Scale>());
+}
+
+/// The same where the first-level cache holds B: the sums stay in registers.
+template <class T, int R>
+void few_rows_near(const Micro<T>& s, const GemmTile& t, const std::byte* A, const std::byte* B,
+                   std::byte* C) {
+  constexpr int most = kFewWide<R>;
+  std::int64_t j = 0;
+  const auto go = [&]<int NV>(std::integral_constant<int, NV>) __attribute__((always_inline)) {
+    const std::byte* const b = B + j * T::kSize;
+    std::byte* const c = C + j * T::kSize;
+    const int left = int(smaller(t.n - j, NV * T::kV));
+    if (left == NV * T::kV)
+      few_by_vectors<T, R, NV, false>(s, A, b, c, 0);
+    else
+      few_by_vectors<T, R, NV, true>(s, A, b, c, left - (NV - 1) * T::kV);
+    j += left;
+  };
+  while (j < t.n) {
+    const std::int64_t left = (t.n - j + T::kV - 1) / T::kV;
+    if (left == most || left > most + 1)
+      go(std::integral_constant<int, most>());
+    else if (left > 2)  // not one vector in the end, whose sums are too few
+      go(std::integral_constant<int, (most + 1) / 2 + (most == 4)>());
+    else if (left == 2)
+      go(std::integral_constant<int, 2>());
+    else
+      go(std::integral_constant<int, 1>());
+  }
+}
+
 template <class T>
 using FewRows = void (*)(const Micro<T>&, const GemmTile&, const std::byte*, const std::byte*,
                          std::byte*);
@@ -1165,6 +1241,10 @@ using FewRows = void (*)(const Micro<T>&, const GemmTile&, const std::byte*, con
 template <class T>
 MBLAS_INLINE FewRows<T> few_rows_of(const GemmTile& t) {
   if constexpr (!T::kComplex) {
+    constexpr FewRows<T> near[] = {few_rows_near<T, 2>, few_rows_near<T, 3>, few_rows_near<T, 4>};
+    const std::int64_t row = t.n * T::kSize;
+    if (t.m >= 2 && t.m <= 4 && t.n > T::kV && (row <= kFewNearRow || t.k * row <= kFewNear))
+      return near[t.m - 2];
     constexpr FewRows<T> of[kFewVectors] = {few_rows<T, 1>, few_rows<T, 2>, few_rows<T, 3>};
     if (t.m <= kFewVectors && t.n >= kLeastFewColumns && t.k >= kLeastFewDepth) return of[t.m - 1];
   }
@@ -1221,10 +1301,14 @@ void dots(const Micro<T>& s, const std::byte* a, const std::byte* b, std::int64_
   const auto step = [&](std::int64_t p, const auto& read) __attribute__((always_inline)) {
     V x[R];
 #pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) x[r] = read(a + r * s.a_row + p * T::kSize);
+    for (int r = 0; r < R; ++r) {
+      x[r] = read(a + r * s.a_row + p * T::kSize);
+      pin(x[r]);  // or each multiply-add reads it again
+    }
 #pragma GCC unroll 4
     for (int q = 0; q < Q; ++q) {
-      const V y = read(b + q * b_row + p * T::kSize);
+      V y = read(b + q * b_row + p * T::kSize);
+      pin(y);
 #pragma GCC unroll 4
       for (int r = 0; r < R; ++r) sums[r * Q + q] += x[r] * y;
     }
@@ -1269,20 +1353,35 @@ template <class T>
 constexpr DotsTable<T> kDots =
     dots_table<T>(std::make_integer_sequence<int, kDotRows * kDotColumns>());
 
-/// Products of GemmTile::dots.
+/// Products of SmallWay::Dots.
 template <class T>
 void small_dots(const GemmTile& t, std::int64_t count, std::int64_t stride_a, std::int64_t stride_b,
                 std::int64_t stride_c) {
-  const Micro<T> s = micro_of<T>(t);
+  alignas(64) std::byte across[kSmallBytes];
+  Micro<T> s = micro_of<T>(t);
   const auto* A = static_cast<const std::byte*>(t.A);
   const auto* B = static_cast<const std::byte*>(t.B);
   auto* C = static_cast<std::byte*>(t.C);
-  const std::int64_t b_row = t.b_col * T::kSize;
+  const std::int64_t pitch = dots_pitch(t.k, T::kV) * T::kSize;
+  const bool a_across = t.a_col != 1, b_across = t.b_row != 1;
+  if (a_across) s.a_row = pitch;
+  const std::int64_t b_row = b_across ? pitch : t.b_col * T::kSize;
   for (std::int64_t batch = 0; batch < count; ++batch) {
+    const std::byte *a = A, *b = B;
+    std::byte* free = across;
+    if (a_across) {
+      transpose_block<T::kSize>(A, t.a_col * T::kSize, free, pitch, t.k, t.m);
+      a = free;
+      free += t.m * pitch;
+    }
+    if (b_across) {
+      transpose_block<T::kSize>(B, t.b_row * T::kSize, free, pitch, t.k, t.n);
+      b = free;
+    }
     for (std::int64_t i = 0; i < t.m; i += kDotRows)
       for (std::int64_t j = 0; j < t.n; j += kDotColumns) {
         const std::int64_t rows = smaller(kDotRows, t.m - i), cols = smaller(kDotColumns, t.n - j);
-        kDots<T>.of[(rows - 1) * kDotColumns + cols - 1](s, A + i * s.a_row, B + j * b_row, b_row,
+        kDots<T>.of[(rows - 1) * kDotColumns + cols - 1](s, a + i * s.a_row, b + j * b_row, b_row,
                                                          C + i * s.c_row + j * T::kSize);
       }
     A += stride_a * T::kSize;
@@ -1291,11 +1390,73 @@ void small_dots(const GemmTile& t, std::int64_t count, std::int64_t stride_a, st
   }
 }
 
+/// A part of a product of SmallWay::Columns: as many rows and columns of C as the stack has room
+/// for, transposed.
+template <class T>
+MBLAS_INLINE void few_columns(const Micro<T>& s, const GemmTile& t, typename T::Real* sums,
+                              std::int64_t pitch) {
+  using Real = typename T::Real;
+  GemmTile across = t;
+  across.A = t.B;
+  across.a_row = t.b_col;
+  across.a_col = t.b_row;
+  across.B = t.A;
+  across.b_row = t.a_col;
+  across.b_col = t.a_row;
+  across.C = sums;
+  across.ldc = pitch;
+  across.m = t.n;
+  across.n = t.m;
+  across.alpha = {1};
+  across.beta = {};
+  small_batch<T, false>(across, 1, 0, 0, 0);
+  auto* const C = static_cast<std::byte*>(t.C);
+  if (s.finish == Finish::Store)
+    return transpose_block<T::kSize>(reinterpret_cast<const std::byte*>(sums), pitch * T::kSize, C,
+                                     s.c_row, t.n, t.m);
+  for (std::int64_t i = 0; i < t.m; ++i) {
+    auto* const to = reinterpret_cast<Real*>(C + i * s.c_row);
+    for (std::int64_t j = 0; j < t.n; ++j) {
+      const Real sum = sums[j * pitch + i];
+      to[j] = s.finish == Finish::Add ? finish<Finish::Add>(s, sum, to[j])
+                                      : finish<Finish::Scale>(s, sum, s.read_c ? to[j] : Real{});
+    }
+  }
+}
+
+/// Products of SmallWay::Columns.
+template <class T>
+void small_columns(const GemmTile& t, std::int64_t count, std::int64_t stride_a,
+                   std::int64_t stride_b, std::int64_t stride_c) {
+  using Real = typename T::Real;
+  constexpr std::int64_t room = kSmallBytes / T::kSize;
+  alignas(64) Real sums[room];
+  const Micro<T> s = micro_of<T>(t);
+  const std::int64_t cols = smaller(t.n, room / T::kV);
+  const std::int64_t rows = smaller(room / cols / T::kV * T::kV, round_up(t.m, T::kV));
+  const auto at = [](const void* p, std::int64_t elements) {
+    return static_cast<const std::byte*>(p) + elements * T::kSize;
+  };
+  for (std::int64_t batch = 0; batch < count; ++batch)
+    for (std::int64_t j = 0; j < t.n; j += cols)
+      for (std::int64_t i = 0; i < t.m; i += rows) {
+        GemmTile part = t;
+        part.A = at(t.A, batch * stride_a + i);
+        part.B = at(t.B, batch * stride_b + j * t.b_col);
+        part.C = static_cast<std::byte*>(t.C) + (batch * stride_c + i * t.ldc + j) * T::kSize;
+        part.m = smaller(rows, t.m - i);
+        part.n = smaller(cols, t.n - j);
+        few_columns<T>(s, part, sums, rows);
+      }
+}
+
 template <class T>
 void small(const GemmTile& t, std::int64_t count, std::int64_t stride_a, std::int64_t stride_b,
            std::int64_t stride_c) {
-  if constexpr (!T::kComplex)
-    if (t.dots) return small_dots<T>(t, count, stride_a, stride_b, stride_c);
+  if constexpr (!T::kComplex) {
+    if (t.way == SmallWay::Dots) return small_dots<T>(t, count, stride_a, stride_b, stride_c);
+    if (t.way == SmallWay::Columns) return small_columns<T>(t, count, stride_a, stride_b, stride_c);
+  }
   const auto run = t.b_col != 1 && t.k > 0 ? small_batch<T, true> : small_batch<T, false>;
   run(t, count, stride_a, stride_b, stride_c);
 }
@@ -1475,25 +1636,31 @@ template <class T>
   return several<T>(g, b, pitch);
 }
 
-/// Apart from one(), which has no stack.
+/// By dots or by columns. Apart from one(), which has no stack.
 template <class T>
-[[gnu::noinline]] void one_by_dots(const GemmArgs& g) {
-  small_dots<T>({.A = g.A.data,
-                 .a_row = g.A.ld,
-                 .a_col = 1,
-                 .B = g.B.data,
-                 .b_row = 1,
-                 .b_col = g.B.ld,
-                 .C = g.C.data,
-                 .ldc = g.C.ld,
-                 .conj_a = false,
-                 .conj_b = false,
-                 .m = g.m,
-                 .n = g.n,
-                 .k = g.k,
-                 .alpha = g.alpha,
-                 .beta = g.beta},
-                1, 0, 0, 0);
+[[gnu::noinline]] bool one_otherwise(const GemmArgs& g, SmallWay way) {
+  const bool trans_a = g.transA == Op::Trans || g.transA == Op::ConjTrans;
+  const bool trans_b = g.transB == Op::Trans || g.transB == Op::ConjTrans;
+  const GemmTile tile{.A = g.A.data,
+                      .a_row = trans_a ? 1 : g.A.ld,
+                      .a_col = trans_a ? g.A.ld : 1,
+                      .B = g.B.data,
+                      .b_row = trans_b ? 1 : g.B.ld,
+                      .b_col = trans_b ? g.B.ld : 1,
+                      .C = g.C.data,
+                      .ldc = g.C.ld,
+                      .conj_a = false,
+                      .conj_b = false,
+                      .m = g.m,
+                      .n = g.n,
+                      .k = g.k,
+                      .alpha = g.alpha,
+                      .beta = g.beta};
+  if (way == SmallWay::Dots)
+    small_dots<T>(tile, 1, 0, 0, 0);
+  else
+    small_columns<T>(tile, 1, 0, 0, 0);
+  return true;
 }
 
 /// GemmPanels::one.
@@ -1508,10 +1675,8 @@ bool one(const GemmArgs& g) {
     return tiny_kernels<T>(g.n)[g.m - 1](g, 0, 0, b, b_row);
   if (g.m > most_m || g.n > most_n) return false;
   const bool trans_a = g.transA == Op::Trans || g.transA == Op::ConjTrans;
-  if (trans_b && !trans_a && dots_pay(g.m, g.n, g.k, T::kV, T::kSize)) {
-    one_by_dots<T>(g);
-    return true;
-  }
+  const SmallWay way = small_way(trans_a, trans_b, g.m, g.n, g.k, T::kV, T::kSize);
+  if (way != SmallWay::Rows) return one_otherwise<T>(g, way);
   return trans_b ? several_transposed<T>(g) : several<T>(g, b, b_row);
 }
 

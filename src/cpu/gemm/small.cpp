@@ -29,6 +29,12 @@ constexpr std::int64_t kShort = 128;  // sizes of what the first-level cache may
 constexpr std::int64_t kLongestRows = 1024, kLongest = 4096, kLongBytes = 512 << 10;
 constexpr std::int64_t kFewColumns = 8, kLeastThin = 64;  // `thin` is faster from these on
 
+SmallWay way_of(const GemmArgs& args) {
+  if (is_complex(args.in)) return SmallWay::Rows;
+  const GemmPanels& panels = panels_of(args);
+  return small_way(is_transposed(args.transA), is_transposed(args.transB), args.m, args.n, args.k,
+                   panels.nr / 2, panels.size);
+}
 /// Against a product of no more than kSmallWork with a size over kShort, of so many multiply-adds
 /// of vectors. Others are up to 1.6 times as fast on a Zen 4, twice on a Xeon, as by `packed`,
 /// `split` or, few rows, `thin`: the way to those takes 0.4 µs.
@@ -44,7 +50,9 @@ const char* reason_against_long(const GemmArgs& args, double fmas) {
                                 span(args.B, args.k, args.n, args.transB) +
                                 span(args.C, args.m, args.n, Op::NoTrans);
   if (elements > kLongBytes / size_of(args.in)) return "operands of more than 512 KiB";
-  if (args.n <= kFewColumns && std::min(args.m, args.k) >= kLeastThin) return "few columns";
+  if (args.n <= kFewColumns && std::min(args.m, args.k) >= kLeastThin &&
+      way_of(args) == SmallWay::Rows)
+    return "few columns";
   return nullptr;
 }
 
@@ -89,15 +97,10 @@ bool rows_collide(const GemmArgs& args, const GemmPanels& panels) {
   return (row % 4096 == 0 && args.m <= kMost) || (row % 2048 == 0 && args.m <= kMostOfTwoSets);
 }
 
-bool uses_dots(const GemmArgs& args) {
-  const GemmPanels& panels = panels_of(args);
-  return is_transposed(args.transB) && !is_transposed(args.transA) && !is_complex(args.in) &&
-         dots_pay(args.m, args.n, args.k, panels.nr / 2, panels.size);
-}
 /// Product `b` as GemmPanels::small takes it.
 GemmTile small_tile(const GemmArgs& args, std::int64_t b) {
   GemmTile t = tile_of(args, b);
-  t.dots = uses_dots(args);
+  t.way = way_of(args);
   return t;
 }
 
@@ -119,7 +122,7 @@ const char* reason_against(const GemmArgs& args, int num_threads) {
       if (const char* reason = reason_against_long(args, fmas)) return reason;
   }
   if (rows_collide(args, panels_of(args))) return "rows of B that collide in the first-level cache";
-  if (is_transposed(args.transB) && !uses_dots(args) &&
+  if (is_transposed(args.transB) && way_of(args) == SmallWay::Rows &&
       args.k * round_up(args.n, nr) * size_of(args.in) > kSmallBytes)
     return "a transposed B of more than 32 KiB";
   return nullptr;
