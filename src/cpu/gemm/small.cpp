@@ -38,7 +38,7 @@ SmallWay way_of(const GemmArgs& args) {
 /// Against a product of no more than kSmallWork with a size over kShort, of so many multiply-adds
 /// of vectors. Others are up to 1.6 times as fast on a Zen 4, twice on a Xeon, as by `packed`,
 /// `split` or, few rows, `thin`: the way to those takes 0.4 µs.
-const char* reason_against_long(const GemmArgs& args, double fmas) {
+const char* reason_against_long(const GemmArgs& args, SmallWay way, double fmas) {
   // `packed` may give other bits, so the choice must not depend on the number of threads.
   if (threads_for(fmas, kGemmGrain, std::numeric_limits<int>::max()) > 1)
     return "a size over 128 and work for threads";
@@ -50,8 +50,7 @@ const char* reason_against_long(const GemmArgs& args, double fmas) {
                                 span(args.B, args.k, args.n, args.transB) +
                                 span(args.C, args.m, args.n, Op::NoTrans);
   if (elements > kLongBytes / size_of(args.in)) return "operands of more than 512 KiB";
-  if (args.n <= kFewColumns && std::min(args.m, args.k) >= kLeastThin &&
-      way_of(args) == SmallWay::Rows)
+  if (way == SmallWay::Rows && args.n <= kFewColumns && std::min(args.m, args.k) >= kLeastThin)
     return "few columns";
   return nullptr;
 }
@@ -77,11 +76,10 @@ bool pairs_pay() { return meets_soon() && keeps_threads(); }
 
 /// Threads for one product. Longer ones have fewer multiply-adds for what they read and write.
 int threads_for_one(const GemmArgs& args, int most) {
+  if (std::max({args.m, args.n, args.k}) > kShort || args.k < kLeastDepth || !pairs_pay()) return 1;
   const GemmPanels& panels = panels_of(args);
   const double grain = has_wide_vectors(panels) ? kSecondGrainWide : kSecondGrain;
-  const bool pays = std::max({args.m, args.n, args.k}) <= kShort && args.k >= kLeastDepth &&
-                    fmas_of(args, panels.nr) >= grain && pairs_pay();
-  return pays ? std::min(most, 2) : 1;
+  return fmas_of(args, panels.nr) >= grain ? std::min(most, 2) : 1;
 }
 
 /// Do rows of B fall into a few sets of the first-level cache, from which a strip of two vectors of
@@ -98,14 +96,14 @@ bool rows_collide(const GemmArgs& args, const GemmPanels& panels) {
 }
 
 /// Product `b` as GemmPanels::small takes it.
-GemmTile small_tile(const GemmArgs& args, std::int64_t b) {
+GemmTile small_tile(const GemmArgs& args, SmallWay way, std::int64_t b) {
   GemmTile t = tile_of(args, b);
-  t.way = way_of(args);
+  t.way = way;
   return t;
 }
 
-const char* reason_against(const GemmArgs& args, int num_threads) {
-  if (const char* reason = unless_panels(args)) return reason;
+/// Of a product for panels.
+const char* reason_against(const GemmArgs& args, SmallWay way, int num_threads) {
   // No product of such sizes overflows.
   const std::int64_t longest = std::max({args.m, args.n, args.k});
   if (longest > kLongest) return "a size over 4096";
@@ -119,29 +117,29 @@ const char* reason_against(const GemmArgs& args, int num_threads) {
                               threads_for(fmas, kGemmGrain, num_threads) > (pairs_pay() ? 2 : 1)))
       return "more multiply-adds than those of 72 cubed, of 120 cubed for one thread or two";
     if (is_long)
-      if (const char* reason = reason_against_long(args, fmas)) return reason;
+      if (const char* reason = reason_against_long(args, way, fmas)) return reason;
   }
   if (rows_collide(args, panels_of(args))) return "rows of B that collide in the first-level cache";
-  if (is_transposed(args.transB) && way_of(args) == SmallWay::Rows &&
+  if (is_transposed(args.transB) && way == SmallWay::Rows &&
       args.k * round_up(args.n, nr) * size_of(args.in) > kSmallBytes)
     return "a transposed B of more than 32 KiB";
   return nullptr;
 }
 
 [[gnu::noinline]] bool multiply_unless_declined(const GemmArgs& args) {
-  if (unless_panels(args) || threads_for_one(args, 2) > 1 ||
-      reason_against(args, std::numeric_limits<int>::max()))
-    return false;
-  panels_of(args).small(small_tile(args, 0), 1, 0, 0, 0);
+  if (unless_panels(args) || threads_for_one(args, 2) > 1) return false;
+  const SmallWay way = way_of(args);
+  if (reason_against(args, way, std::numeric_limits<int>::max())) return false;
+  panels_of(args).small(small_tile(args, way, 0), 1, 0, 0, 0);
   return true;
 }
 
 /// Computes the rows [i, i + m) by the columns [j, j + n) of product `b`.
-void multiply(const GemmArgs& args, std::int64_t b, std::int64_t i, std::int64_t m, std::int64_t j,
-              std::int64_t n) {
+void multiply(const GemmArgs& args, SmallWay way, std::int64_t b, std::int64_t i, std::int64_t m,
+              std::int64_t j, std::int64_t n) {
   if (m == 0 || n == 0) return;
   const GemmPanels& panels = panels_of(args);
-  GemmTile t = small_tile(args, b);
+  GemmTile t = small_tile(args, way, b);
   t.A = advance(t.A, i * t.a_row, panels.size);
   t.B = advance(t.B, j * t.b_col, panels.size);
   t.C = advance(t.C, i * t.ldc + j, panels.size);
@@ -169,7 +167,8 @@ bool shares_columns(const GemmArgs& args, const GemmPanels& panels, int threads)
 }  // namespace
 
 const char* gemm_small_declines(const GemmArgs& args, const DeviceInfo& device) {
-  return reason_against(args, device.num_threads);
+  if (const char* reason = unless_panels(args)) return reason;
+  return reason_against(args, way_of(args), device.num_threads);
 }
 
 bool gemm_small_immediate(const GemmArgs& args) {
@@ -180,13 +179,14 @@ bool gemm_small_immediate(const GemmArgs& args) {
 void gemm_small(const GemmArgs& args, Queue& queue) {
   const GemmPanels& panels = panels_of(args);
   const int most = queue.device().num_threads;
+  const SmallWay way = way_of(args);
   if (args.batch == 1) {
     parallel(threads_for_one(args, most), [&](int thread, int granted) {
       const bool by_columns = granted > 1 && shares_columns(args, panels, granted);
       const Range all_rows{0, args.m}, all_cols{0, args.n};
       const Range rows = by_columns ? all_rows : share_of(args.m, thread, granted);
       const Range cols = by_columns ? share_of(args.n, thread, granted, panels.nr) : all_cols;
-      multiply(args, 0, rows.begin, rows.end - rows.begin, cols.begin, cols.end - cols.begin);
+      multiply(args, way, 0, rows.begin, rows.end - rows.begin, cols.begin, cols.end - cols.begin);
     });
     return;
   }
@@ -198,10 +198,10 @@ void gemm_small(const GemmArgs& args, Queue& queue) {
   parallel(threads, [&](int thread, int granted) {
     const Range problems = share_of(args.batch, thread, granted);
     if (strided)
-      return panels.small(small_tile(args, problems.begin), problems.end - problems.begin,
+      return panels.small(small_tile(args, way, problems.begin), problems.end - problems.begin,
                           args.A.stride, args.B.stride, args.C.stride);
     for (std::int64_t b = problems.begin; b < problems.end; ++b)
-      multiply(args, b, 0, args.m, 0, args.n);
+      multiply(args, way, b, 0, args.m, 0, args.n);
   });
 }
 
