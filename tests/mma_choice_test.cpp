@@ -133,6 +133,24 @@ TEST(MmaChoice, RowsOfWholeWordsAreTakenAsTheyLie) {
   EXPECT_FALSE(takes(args));
 }
 
+TEST(MmaChoice, HoppersReadsMatricesFasterWhateverTheMemorysRate) {
+  const Kernel<GemmArgs>* const hopper = row("tensor_wgmma");
+  if (!hopper || hopper->declines(half_product(4096, 4096, 4096), h200()))
+    GTEST_SKIP() << "not in this build";
+  for (const double rate : {2.0e12, 3.35e12, 4.9e12})  // an H100's with PCIe, an H100's, an H200's
+    for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{128, 14336, 14336},
+                                  {16, 14336, 14336},
+                                  {16, 14336, 4096},
+                                  {16, 4096, 14336}}) {
+      GemmArgs args = half_product(m, n, k);
+      args.transB = Op::Trans;
+      args.B.ld = k;
+      DeviceInfo device = h200();
+      device.memory_rate = rate;
+      EXPECT_EQ(hopper->declines(args, device), nullptr) << m << 'x' << n << 'x' << k;
+    }
+}
+
 TEST(MmaChoice, HoppersLeavesWhatItWouldCopyForLonger) {
   const Kernel<GemmArgs>* const hopper = row("tensor_wgmma");
   const auto leaves = [&](const GemmArgs& args) {

@@ -77,8 +77,9 @@ struct Cost {
   static constexpr double kTile = 5000, kOfSize = 825;  // a tile's ends, and for each 64×128 of it
   static constexpr double kParts = 16;                  // bytes of parts a clock
   static constexpr double kSecondKernel = 5000;
-  static constexpr double kStart = 1500;   // of a launch
-  static constexpr double kMemory = 1800;  // bytes of A, B and C a clock of the device
+  static constexpr double kStart = 1500;         // of a launch
+  static constexpr double kMemoryShare = 0.625;  // of what the memory can deliver
+  static constexpr double kMemoryRate = 4.9e12;  // of one that does not say: an H200's
   static constexpr double kPerMicrosecond = 1700;
 };
 static_assert(LooseMmaWarp<2>::kRows == kMmaWarp && LooseMmaWarp<2>::kCols == kMmaWarp);
@@ -197,10 +198,10 @@ struct Call {
         in_pieces(a.in_pieces && b.in_pieces) {
     const int units = std::max(device.compute_units, 1);
     std::tuple key(size_of(args.in), args.config, args.m, args.n, args.k, args.batch, a.along_k,
-                   b.along_k, a.loose, b.loose, a.copy.count, b.copy.count, words, in_pieces,
-                   units);
+                   b.along_k, a.loose, b.loose, a.copy.count, b.copy.count, words, in_pieces, units,
+                   device.memory_rate);
     thread_local Memo<decltype(key), Plan> memo;
-    plan = memo(key, [&] { return choose(args, units); });
+    plan = memo(key, [&] { return choose(args, units, device.memory_rate); });
   }
 
   bool copies() const {
@@ -217,7 +218,7 @@ struct Call {
     return source_of(x, turned == is_b, turned ? cols : rows, turned ? rows : cols, args);
   }
 
-  Plan choose(const GemmArgs& args, int units) const {
+  Plan choose(const GemmArgs& args, int units, double memory_rate) const {
     constexpr double kTwoKernels = kTwoLaunches * Cost::kPerMicrosecond - Cost::kStart;
     Plan best;
     Repacked copied[2];
@@ -283,7 +284,9 @@ struct Call {
     }
     const double elements =
         double(args.batch) * (double(args.m + args.n) * double(args.k)) + matrices;
-    best.clocks = std::max(best.clocks, elements * size_of(args.in) / Cost::kMemory);
+    const double rate_of_memory = memory_rate > 0 ? memory_rate : Cost::kMemoryRate;
+    best.clocks = std::max(best.clocks, elements * size_of(args.in) * 1e6 * Cost::kPerMicrosecond /
+                                            (Cost::kMemoryShare * rate_of_memory));
     return best;
   }
 };
