@@ -247,6 +247,17 @@ MBLAS_INLINE V finish(const Micro<T>& s, const V& sums, const V& c) {
   return result;
 }
 
+/// write() with what becomes of the sums as a constant.
+template <class T, class Write>
+MBLAS_INLINE void by_finish(const Micro<T>& s, const Write& write) {
+  if (s.finish == Finish::Store)
+    write(std::integral_constant<Finish, Finish::Store>());
+  else if (s.finish == Finish::Add)
+    write(std::integral_constant<Finish, Finish::Add>());
+  else
+    write(std::integral_constant<Finish, Finish::Scale>());
+}
+
 /// H rows by NV vectors of C, the last one masked if Tail, `count` times. `Rows`: the rows of A are
 /// contiguous, else its columns are. `Reads`: some multiply-adds read elements of A themselves.
 template <class T, int H, int NV, bool Tail, bool Rows, bool Reads>
@@ -421,12 +432,7 @@ void micro(Micro<T>& s, const std::byte* a, const std::byte* b, std::byte* c, st
         }
       }
     };
-    if (s.finish == Finish::Store)
-      write(std::integral_constant<Finish, Finish::Store>());
-    else if (s.finish == Finish::Add)
-      write(std::integral_constant<Finish, Finish::Add>());
-    else
-      write(std::integral_constant<Finish, Finish::Scale>());
+    by_finish(s, write);
   }
 }
 
@@ -542,12 +548,7 @@ void resident(const Micro<T>& s, const std::byte* a, const std::byte* b, std::by
         store_first(to, finish<How>(s, sums[i], reads ? load_first<V>(to, tail) : V{}), tail);
       }
     };
-    if (s.finish == Finish::Store)
-      write(std::integral_constant<Finish, Finish::Store>());
-    else if (s.finish == Finish::Add)
-      write(std::integral_constant<Finish, Finish::Add>());
-    else
-      write(std::integral_constant<Finish, Finish::Scale>());
+    by_finish(s, write);
     a += H * a_row;
     c += H * c_row;
   };
@@ -1152,12 +1153,7 @@ void few_rows(const Micro<T>& s, const GemmTile& t, const std::byte* A, const st
         }
       }
     };
-    if (s.finish == Finish::Store)
-      write(std::integral_constant<Finish, Finish::Store>());
-    else if (s.finish == Finish::Add)
-      write(std::integral_constant<Finish, Finish::Add>());
-    else
-      write(std::integral_constant<Finish, Finish::Scale>());
+    by_finish(s, write);
   }
 }
 
@@ -1165,6 +1161,7 @@ void few_rows(const Micro<T>& s, const GemmTile& t, const std::byte* A, const st
 template <int R>
 constexpr int kFewWide = R == 2 ? 4 : 3;
 
+/// R rows by NV vectors of C, the last one masked if Tail.
 template <class T, int R, int NV, bool Tail>
 MBLAS_INLINE void few_by_vectors(const Micro<T>& s, const std::byte* a, const std::byte* b,
                                  std::byte* c, int tail) {
@@ -1197,15 +1194,10 @@ MBLAS_INLINE void few_by_vectors(const Micro<T>& s, const std::byte* a, const st
           store(to, finish<How>(s, sums[r][v], reads ? load<V>(to) : V{}));
       }
   };
-  if (s.finish == Finish::Store)
-    write(std::integral_constant<Finish, Finish::Store>());
-  else if (s.finish == Finish::Add)
-    write(std::integral_constant<Finish, Finish::Add>());
-  else
-    write(std::integral_constant<Finish, Finish::Scale>());
+  by_finish(s, write);
 }
 
-/// The same where the first-level cache holds B: the sums stay in registers.
+/// few_rows() where B is near: the sums stay in registers.
 template <class T, int R>
 void few_rows_near(const Micro<T>& s, const GemmTile& t, const std::byte* A, const std::byte* B,
                    std::byte* C) {
