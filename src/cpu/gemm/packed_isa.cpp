@@ -1218,7 +1218,7 @@ void few_rows_near(const Micro<T>& s, const GemmTile& t, const std::byte* A, con
     if (left == most || left > most + 1)
       go(std::integral_constant<int, most>());
     else if (left > 2)  // not one vector in the end, whose sums are too few
-      go(std::integral_constant<int, (most + 1) / 2 + (most == 4)>());
+      go(std::integral_constant<int, most - 1>());
     else if (left == 2)
       go(std::integral_constant<int, 2>());
     else
