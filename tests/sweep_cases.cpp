@@ -413,6 +413,30 @@ std::vector<Case> thin_cases(std::string_view op, Types types) {
           }
           list.push_back(one);
         }
+      // A matrix and a vector, more of them or larger ones than a device has at once: rows for a
+      // few lanes, for a warp and for several, columns that matrices share a warp's lanes for.
+      constexpr std::int64_t kVectors[][4] = {
+          {1, 7, 5, 20001},  {33, 1, 181, 901}, {1, 5, 81, 3001}, {196, 1, 38, 601},
+          {300, 1, 1000, 9}, {1, 24, 1, 30001}, {1, 48, 64, 901}, {1, 9001, 40, 1},
+          {5003, 1, 305, 1}, {1, 20, 7003, 2},  {64, 1, 4096, 1}, {1, 1, 203, 1003}};
+      for (const auto& [m, n, k, batch] : kVectors)
+        for (const Op ta : {Op::NoTrans, Op::Trans})
+          for (const Op tb : {Op::NoTrans, Op::Trans}) {
+            auto one = c;
+            one.m = m, one.n = n, one.k = k, one.batch = batch;
+            one.layout = Layout::RowMajor;
+            one.transA = ta, one.transB = tb;
+            one.alpha = scalars_of(c)[2];
+            one.beta = sampler.pick(scalars_of(c));
+            if (sampler.chance(50)) {
+              one.lda = line_length(one.layout, ta, m, k) + sampler.below(5);
+              one.ldb = line_length(one.layout, tb, k, n) + sampler.below(5);
+              one.ldc = n + sampler.below(3);
+              one.offset = sampler.offset();
+              one.pointers = sampler.chance(30);
+            }
+            list.push_back(one);
+          }
       // Rows of A that pass by a B which registers may hold.
       for (const std::int64_t k : {1, 7, 16, 17, 24, 25})
         for (const std::int64_t n : {1, 5, 8, 16, 30}) {

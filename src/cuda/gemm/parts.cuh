@@ -103,22 +103,33 @@ inline std::size_t bytes(const GemmArgs& args, int parts) {
   return std::size_t(size) * std::size_t(args.m * args.n * args.batch * parts);
 }
 
+/// Where the sums of parts are.
+template <class Acc>
+Acc* sums_of(const CudaQueue& queue, const GemmArgs& args) {
+  return reinterpret_cast<Acc*>(queue.workspace.data() + gemm_pointer_bytes(args, queue.device()));
+}
+
+/// Adds up the sums that there are of parts.
+template <class Out, class Acc>
+void add(const CudaQueue& queue, const GemmArgs& args, const Problem<Acc>& p) {
+  if (p.parts == 1) return;
+  const std::int64_t adders = ceil_div(p.length * p.count * args.batch, kAddThreads);
+  launch_early(queue, add_kernel<Out, Acc>, unsigned(std::min<std::int64_t>(adders, 1 << 16)),
+               kAddThreads, 0, p);
+}
+
 /// All blocks of `kernel`, and what adds up their sums. `p` is complete but for the sums.
 template <class Out, class P>
 void run(const CudaQueue& queue, const GemmArgs& args, void (*kernel)(P), int threads,
          std::size_t shared, P p) {
   using Acc = decltype(p.alpha);
-  p.sums =
-      reinterpret_cast<Acc*>(queue.workspace.data() + gemm_pointer_bytes(args, queue.device()));
+  p.sums = sums_of<Acc>(queue, args);
   const std::int64_t blocks = p.blocks * args.batch * p.parts;
   constexpr std::int64_t kMostBlocks = std::numeric_limits<int>::max();
   for (p.first_block = 0; p.first_block < blocks; p.first_block += kMostBlocks)
     launch_evenly(queue, kernel, unsigned(std::min(blocks - p.first_block, kMostBlocks)), threads,
                   shared, p);
-  if (p.parts == 1) return;
-  const std::int64_t adders = ceil_div(p.length * p.count * args.batch, kAddThreads);
-  launch_early(queue, add_kernel<Out, Acc>, unsigned(std::min<std::int64_t>(adders, 1 << 16)),
-               kAddThreads, 0, static_cast<const Problem<Acc>&>(p));
+  add<Out, Acc>(queue, args, p);
 }
 
 }  // namespace mblas::cuda::parts
