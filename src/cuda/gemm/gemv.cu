@@ -10,11 +10,15 @@
 //
 // Blocks are no more than the device holds at once and take what there is in turn: more and shorter
 // ones spend their time starting. How a call is cut is what a model of its time finds best.
+#include <cooperative_groups.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <tuple>
 
+#include "cuda/gemm/clusters.hpp"
+#include "cuda/gemm/instructions.cuh"
 #include "cuda/gemm/parts.cuh"
 #include "cuda/gemm/tensor_mma.hpp"
 #include "cuda/gemm/words.cuh"
@@ -44,6 +48,11 @@ constexpr int reads_of(int size, Reads reads, int rows) {
   return 8;
 }
 
+constexpr int column_reads_of(int size, Reads reads) {
+  if (reads == Reads::Anywhere) return size == 2 ? 8 : 6;
+  return size == 16 ? 6 : reads_of(size, reads, kSomeRows);
+}
+
 template <class Acc>
 struct Problem : parts::Problem<Acc> {
   DeviceInput Matrix{}, Vector{};
@@ -65,7 +74,7 @@ struct Problem : parts::Problem<Acc> {
 template <class Acc>
 __device__ parts::Work work_of(const Problem<Acc>& p) {
   parts::Work w;
-  w.part = int(blockIdx.y);
+  w.part = int(blockIdx.x);
   w.k0 = min(w.part * p.depth, p.k);
   w.k1 = min(w.k0 + p.depth, p.k);
   return w;
@@ -184,11 +193,11 @@ __global__ void __launch_bounds__(kThreads, blocks_of(sizeof(T), kReads, kRows))
   const int share = warp & ((1 << p.share) - 1), hop = lanes * kWidth;
   const std::int64_t step = std::int64_t(hop) * kEach << p.share;
   const std::int64_t end = kAnywhere ? w.k1 : w.k1 - (w.k1 - w.k0) % kWidth;  // of whole units
-  const std::int64_t apart = std::int64_t(gridDim.x) * kWarps >> p.share;
+  const std::int64_t apart = std::int64_t(gridDim.y) * kWarps >> p.share;
   begin_early();
 
 #pragma unroll 1
-  for (std::int64_t first = std::int64_t(blockIdx.x) * kWarps >> p.share; first < p.turns;
+  for (std::int64_t first = std::int64_t(blockIdx.y) * kWarps >> p.share; first < p.turns;
        first += apart) {
     const Turn turn = turn_of(first + (warp >> p.share), p.per_matrix);
     w.batch = turn.matrix * matrices + (team >> p.side_by_side);
@@ -275,13 +284,13 @@ __global__ void __launch_bounds__(kThreads, blocks_of(sizeof(T), kReads, kRows))
   }
 }
 
-/// Memory runs along the result.
-template <class T, Reads kReads>
+/// Memory runs along the result. Joined: the blocks of the parts of k are a cluster.
+template <class T, Reads kReads, bool kJoined>
 __global__ void __launch_bounds__(kThreads, blocks_of(sizeof(T), kReads, kSomeRows))
     columns_kernel(const __grid_constant__ Problem<Accumulator<T>> p) {
   using Acc = Accumulator<T>;
   constexpr int kWidth = width_of(sizeof(T), kReads);
-  constexpr int kEach = sizeof(T) == 16 ? 6 : reads_of(sizeof(T), kReads, kSomeRows);
+  constexpr int kEach = column_reads_of(sizeof(T), kReads);
   __shared__ Acc found[kThreads * kWidth];
 
   parts::Work w = work_of(p);
@@ -290,8 +299,8 @@ __global__ void __launch_bounds__(kThreads, blocks_of(sizeof(T), kReads, kSomeRo
   begin_early();
 
 #pragma unroll 1
-  for (std::int64_t first = std::int64_t(blockIdx.x) << p.lanes; first < p.turns;
-       first += std::int64_t(gridDim.x) << p.lanes) {
+  for (std::int64_t first = std::int64_t(blockIdx.y) << p.lanes; first < p.turns;
+       first += std::int64_t(gridDim.y) << p.lanes) {
     // Results that there are not are the last ones; their sums go nowhere.
     const Turn turn = turn_of(min(first + place, p.turns - 1), p.per_matrix);
     w.batch = turn.matrix;
@@ -340,18 +349,42 @@ __global__ void __launch_bounds__(kThreads, blocks_of(sizeof(T), kReads, kSomeRo
 #pragma unroll
     for (int e = 0; e < kWidth; ++e) found[e * kThreads + thread] = sums[e];
     __syncthreads();
+    const auto leave_result = [&](int i, Acc sum) {
+      const Turn to = turn_of(first + i / kWidth, p.per_matrix);
+      const std::int64_t column = to.place * kWidth + i % kWidth;
+      w.batch = to.matrix;
+      if (column < p.length) leave<T>(p, w, column, sum);
+    };
+    const auto place_of = [](int i) { return i % kWidth * kThreads + i / kWidth; };
+    const int results = int(min(p.turns - first, std::int64_t(across))) * kWidth;
     const int apart = max(across, 32);
-    for (int i = thread; i < across * kWidth; i += kThreads) {
-      const int e = i % kWidth, at = i / kWidth;
-      if (first + at >= p.turns) break;
-      Acc sum = found[e * kThreads + at];
+    for (int i = thread; i < results; i += kThreads) {
+      Acc& sum = found[place_of(i)];
+      Acc all = sum;
 #pragma unroll
       for (int other = 1; other < kWarps; ++other)
-        if (other * apart < kThreads) sum = sum + found[e * kThreads + at + other * apart];
-      const Turn to = turn_of(first + at, p.per_matrix);
-      w.batch = to.matrix;
-      if (to.place * kWidth + e < p.length) leave<T>(p, w, to.place * kWidth + e, sum);
+        if (other * apart < kThreads) all = all + (&sum)[other * apart];
+      if constexpr (kJoined)
+        sum = all;
+      else
+        leave_result(i, all);
     }
+#if __CUDA_ARCH__ >= 900
+    if constexpr (kJoined) {
+      // The blocks share the results.
+      const auto cluster = cooperative_groups::this_cluster();
+      const int blocks = int(gridDim.x);
+      cluster.sync();
+      for (int i = w.part * kThreads + thread; i < results; i += blocks * kThreads) {
+        Acc* const sum = found + place_of(i);
+        Acc all = *cluster.map_shared_rank(sum, 0);
+        for (int block = 1; block < blocks; ++block)
+          all = all + *cluster.map_shared_rank(sum, block);
+        leave_result(i, all);
+      }
+      meet_cluster();
+    }
+#endif
     __syncthreads();
   }
 }
@@ -360,6 +393,7 @@ __global__ void __launch_bounds__(kThreads, blocks_of(sizeof(T), kReads, kSomeRo
 struct Cut {
   int rows = 0;  ///< of a team, none where memory runs along the result
   int lanes = 1, side_by_side = 1, share = 1, parts = 1;
+  bool joined = false;  ///< parts by clusters
   std::int64_t per_matrix = 0, turns = 0, blocks = 0, depth = 0;
   double microseconds = 0;
 };
@@ -372,6 +406,7 @@ struct Call {
   std::int64_t length, k, batch;
   int units;
   double memory_rate;
+  bool clusters;
 
   Call(const GemmArgs& args, const DeviceInfo& device)
       : matrix_is_b(args.m == 1 && args.n > 1),
@@ -381,7 +416,8 @@ struct Call {
         k(std::max<std::int64_t>(args.k, 1)),
         batch(args.batch),
         units(std::max(device.compute_units, 1)),
-        memory_rate(device.memory_rate > 0 ? device.memory_rate : kMemoryRate) {
+        memory_rate(device.memory_rate > 0 ? device.memory_rate : kMemoryRate),
+        clusters(runs_clusters(device)) {
     const auto bits = access_bits(matrix_is_b ? args.B : args.A, args.batch, size);
     const bool vectors = bits % 16 == 0 && (along_k || length % (16 / size) == 0);
     // Bytes from anywhere in any case: a kernel more would gain little.
@@ -390,8 +426,10 @@ struct Call {
   }
 
   auto key() const {
-    return std::tuple(along_k, reads, size, length, k, batch, units, memory_rate);
+    return std::tuple(along_k, reads, size, length, k, batch, units, memory_rate, clusters);
   }
+
+  double bytes() const { return double(length) * double(k) * double(batch) * size; }
 
   /// The cut that takes the least time.
   Cut cut() const {
@@ -409,8 +447,16 @@ struct Call {
     };
     if (!along_k) {
       // Neighbours that are read together are 128 bytes or more.
-      for (int lanes = std::max(16, 128 / (width * size)); lanes <= kThreads; lanes *= 2)
+      const int least = std::max(16, 128 / (width * size));
+      for (int lanes = least; lanes <= kThreads; lanes *= 2)
         consider_parts([&](int parts) { return of_columns(lanes, parts); });
+      const bool joins = clusters && bytes() < kMostJoinedBytes;
+      for (int parts = 2; joins && parts <= kMostJoined; parts *= 2)
+        for (int lanes = least; lanes <= 64; lanes *= 2) {
+          const Cut cut = of_columns(lanes, parts, true);
+          if (cut.blocks <= whole_clusters_at_once(parts, units) * (resident(cut) / units))
+            consider(cut);
+        }
       return best;
     }
     const int lanes =
@@ -426,18 +472,25 @@ struct Call {
  private:
   /// Microseconds: of the start, of each round of blocks, of a thread that waits for what it reads
   /// at a time, of a multiprocessor for a read of a warp and for each line of 128 bytes that it
-  /// meets; and the memory's rate, as a share of the device's. Fitted to 900 products in 9 to 20
+  /// meets, of a cluster that joins parts, and of a kernel that adds them up, for each and for each
+  /// byte; and the memory's rate, as a share of the device's. Fitted to 900 products in 9 to 27
   /// cuts each, on an H200.
   struct Cost {
-    double start, round, wait, cached_wait, read, read_line, memory_share;
+    double start, round, wait, cached_wait, read, read_line, join, add, add_part, add_byte;
+    double memory_share;
   };
-  static constexpr Cost kWide = {1.2, 0.84, 0.78, 0.34, 1.49e-3, 0.59e-3, 1.27};
-  static constexpr Cost kNarrow = {1.53, 1.32, 1.15, 0.72, 3.41e-3, 0.66e-3, 0.77};
+  static constexpr Cost kWide = {1.26, 0.84, 0.78, 0.33,    1.45e-3, 0.55e-3,
+                                 0.64, 1.3,  0.09, 0.25e-6, 1.27};
+  static constexpr Cost kNarrow = {1.43, 1.6,  1.09, 0.58,   3.8e-3, 0.69e-3,
+                                   0.92, 1.03, 0.06, 2.8e-6, 0.88};
+  static constexpr double kJoinPart = 0.03;
   static constexpr double kCached = 5e6;  // bytes that the cache may have: cached_wait
-  static constexpr double kAdd = 1.37, kAddPart = 0.1, kAddByte = 0.24e-6;  // of parts
-  static constexpr double kOver = 5.1;  // bytes read besides, of lines that start anywhere
+  static constexpr double kOver = 5.1;    // bytes read besides, of lines that start anywhere
   static constexpr double kMemoryRate = 4.9e12;
   static constexpr std::int64_t kLeastDepth = 64;  // of k of a part
+  // Parts of a cluster, and bytes: clusters are packed onto few multiprocessors.
+  static constexpr int kMostJoined = 8;
+  static constexpr double kMostJoinedBytes = 16e6;
 
   std::int64_t resident(const Cut& cut) const {
     return std::int64_t(units) * blocks_of(size, reads, cut.rows == 1 ? 1 : kSomeRows);
@@ -460,11 +513,11 @@ struct Call {
     return cut;
   }
 
-  Cut of_columns(int lanes, int parts) const {
-    Cut cut{0, lanes, 1, 1, parts};
+  Cut of_columns(int lanes, int parts, bool joined = false) const {
+    Cut cut{0, lanes, 1, 1, parts, joined};
     cut.per_matrix = ceil_div(length, width);
     cut.turns = cut.per_matrix * batch;
-    const int lines = kThreads / lanes, each = reads_of(size, reads, kSomeRows);
+    const int lines = kThreads / lanes, each = column_reads_of(size, reads);
     const double over = reads == Reads::Elements ? 1 + kOver / (lanes * size) : 1;
     finish(cut, ceil_div(cut.turns, lanes), std::int64_t(lines) * each, 0, each, over);
     return cut;
@@ -474,22 +527,25 @@ struct Call {
   /// lines of 128 bytes where they may be many, and bring `over` times what is asked for.
   void finish(Cut& cut, std::int64_t blocks, std::int64_t step, double lines, int each,
               double over) const {
-    cut.blocks = std::min(blocks, resident(cut));
-    cut.depth = ceil_div(ceil_div(k, cut.parts), 128) * 128;
+    cut.blocks = std::clamp<std::int64_t>(blocks, 1, resident(cut));
+    const std::int64_t unit = along_k ? 16 : 1;  // parts of rows begin at multiples of 16 bytes
+    cut.depth = ceil_div(k, cut.parts * unit) * unit;
     const Cost& cost = size <= 2 ? kNarrow : kWide;
     const double all = double(blocks) * cut.parts, steps = double(ceil_div(k, step * cut.parts));
-    const double bytes = double(length) * double(k) * double(batch) * size;
     const double most = std::ceil(all / units);  // blocks that a multiprocessor has
     const double rounds = std::ceil(all / double(resident(cut)));
-    const double memory = most * std::min<double>(units, all) / all * bytes * over * 1e6 /
+    const double memory = most * std::min<double>(units, all) / all * bytes() * over * 1e6 /
                           (cost.memory_share * memory_rate);
-    const double waits = rounds * steps * (bytes < kCached ? cost.cached_wait : cost.wait);
+    const double waits = rounds * steps * (bytes() < kCached ? cost.cached_wait : cost.wait);
     const double work = most * kWarps * steps * each * (cost.read + cost.read_line * lines);
     cut.microseconds =
         cost.start + cost.round * rounds + std::sqrt(memory * memory + waits * waits + work * work);
-    if (cut.parts > 1)
-      cut.microseconds += kAdd + cut.parts * (kAddPart + kAddByte * double(length) * double(batch) *
-                                                             std::max(size, 4));
+    if (cut.joined)
+      cut.microseconds += cost.join + kJoinPart * cut.parts;
+    else if (cut.parts > 1)
+      cut.microseconds +=
+          cost.add + cut.parts * (cost.add_part + cost.add_byte * double(length) * double(batch) *
+                                                      std::max(size, 4));
   }
 };
 
@@ -514,7 +570,7 @@ const char* declines_narrow(const GemmArgs& args, const DeviceInfo& device) {
   constexpr std::int64_t kLeast = 128;
   constexpr double kMostBytes = 4e6, kShare = 1.05;
   if (call.size == 2 && call.reads == Reads::Anywhere && std::min(call.length, call.k) >= kLeast &&
-      double(call.length) * double(call.k) * double(call.batch) * call.size > kMostBytes)
+      call.bytes() > kMostBytes)
     return "slower than few_vectors";
   return cut_of(args, device).microseconds > kShare * tensor_mma_microseconds(args, device)
              ? "estimated to be slower than tensor_mma"
@@ -531,8 +587,11 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   return declines_emulation(args, device);
 }
 
+/// Parts whose sums are added up by a kernel more.
+int parts_of(const Cut& cut) { return cut.joined ? 1 : cut.parts; }
+
 std::size_t workspace(const GemmArgs& args, const DeviceInfo& device) {
-  return gemm_pointer_bytes(args, device) + parts::bytes(args, cut_of(args, device).parts);
+  return gemm_pointer_bytes(args, device) + parts::bytes(args, parts_of(cut_of(args, device)));
 }
 
 template <class T, class Out, Reads kReads>
@@ -563,12 +622,17 @@ void run_as(const GemmArgs& args, const Call& call, const Cut& cut, const CudaQu
   p.per_matrix = cut.per_matrix;
   p.turns = cut.turns;
   p.depth = cut.depth;
-  p.parts = cut.parts;
+  p.parts = parts_of(cut);
   p.sums = parts::sums_of<Acc>(queue, args);
-  const auto kernel = cut.rows == 0   ? columns_kernel<T, kReads>
+  const auto kernel = cut.joined      ? columns_kernel<T, kReads, true>
+                      : cut.rows == 0 ? columns_kernel<T, kReads, false>
                       : cut.rows == 1 ? rows_kernel<T, kReads, 1>
                                       : rows_kernel<T, kReads, kSomeRows>;
-  launch_evenly(queue, kernel, dim3(unsigned(cut.blocks), unsigned(cut.parts)), kThreads, 0, p);
+  const dim3 grid(unsigned(cut.parts), unsigned(cut.blocks));
+  if (cut.joined)
+    launch_with(LaunchAttributes(starts_early(queue), grid.x), queue, kernel, grid, kThreads, 0, p);
+  else
+    launch_evenly(queue, kernel, grid, kThreads, 0, p);
   parts::add<Out, Acc>(queue, args, p);
 }
 
