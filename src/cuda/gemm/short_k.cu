@@ -8,6 +8,7 @@
 // There is no tile of sums to be written in the end: loads, multiply-adds and stores of different
 // rows overlap.
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <limits>
 #include <string>
@@ -201,7 +202,38 @@ struct Plan {
   std::int64_t strips = 0, chunks = 0;
   std::size_t shared = 0;  // bytes of a block
   bool fits = false;
+  double microseconds = 0;
 };
+
+/// What a plan's time is by a model, fitted to 1,300 batches and 500 single products of the four
+/// types with each number of columns, on an H200. Microseconds: blocks wait for what they copy and
+/// for one row after another; together they wait for multiply-adds, for A and for memory.
+double estimate(const Plan& plan, const GemmArgs& args, const DeviceInfo& device) {
+  constexpr double kStart = 1.1, kWait = 1.15, kTurn = 0.042, kCopied = 5.1e-5, kLoaded = 2.7e-3;
+  // Of the four warps that a multiprocessor has at a time: a product each, a byte of A read.
+  constexpr double kProduct = 0.99e-3, kByte = 0.2e-3;
+  constexpr double kMemoryRate = 4.9e12, kMemoryShare = 0.74;
+  const Limits limits = {depth_of(args.k), plan.cols, size_of(args.in)};
+  const double units = std::max(device.compute_units, 1);
+  const double each = std::ceil(double(plan.strips * plan.chunks * args.batch) / units);
+  const double room = std::clamp<double>(double(device.shared_memory) / double(plan.shared + 1024),
+                                         1, limits.blocks());
+  const int at_once = kWarps / plan.across * limits.rows();
+  const double turns = double(ceil_div(std::min<std::int64_t>(plan.rows, args.m), at_once));
+  const double copied = double(plan.shared) / (limits.pitch() * limits.size) * limits.depth;
+  const double wait = kWait + copied * kCopied + limits.words() * kLoaded + turns * kTurn;
+  const double waits = std::max(each / std::floor(room), 1.0) * wait;
+  const double cost =
+      (is_complex(args.in) ? 4 : 1) * (args.in == DType::f64 || args.in == DType::cf64 ? 2 : 1);
+  const double work = each * turns * limits.rows() * limits.depth *
+                      (plan.cols * cost * kProduct + limits.size * kByte);
+  const double elements =
+      double(args.m) * double(args.n) + (double(args.m) + double(args.n)) * double(args.k);
+  const double rate = device.memory_rate > 0 ? device.memory_rate : kMemoryRate;
+  const double memory = elements * double(args.batch) * limits.size * 1e6 / (kMemoryShare * rate);
+  return kStart + std::sqrt(waits * waits + work * work + memory * memory);
+}
+
 Plan plan_of(const GemmArgs& args, const DeviceInfo& device, int cols) {
   const std::int64_t warps = ceil_div(args.n, 32 * cols);
   Plan plan;
@@ -226,6 +258,7 @@ Plan plan_of(const GemmArgs& args, const DeviceInfo& device, int cols) {
   plan.shared = std::size_t(lines * limits.pitch() * limits.size);
   // Not more than launches by other threads let the kernel have meanwhile.
   plan.fits = limits.fits() && plan.shared <= device.shared_memory / 2;
+  plan.microseconds = estimate(plan, args, device);
   return plan;
 }
 
@@ -241,10 +274,19 @@ const ConfigList<int>& configs() {
 
 constexpr std::int64_t kNarrow = 256;  // columns, of which a block takes few
 
-/// The configuration's, else what was fastest on an H200: more columns read less of A, fewer make
-/// more blocks, each with less of B to turn.
+/// The configuration's, else of batches what is estimated to be fastest, of single products what
+/// was on an H200: more columns read less of A, fewer make more blocks, each with less of B to
+/// turn.
 Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
   if (args.config >= 0) return plan_of(args, device, configs()[args.config]);
+  if (args.batch > 1 || args.in == DType::cf64) {
+    Plan best = plan_of(args, device, kCols[0]);
+    for (const int cols : kCols)
+      if (const Plan plan = plan_of(args, device, cols);
+          plan.fits && (!best.fits || plan.microseconds < best.microseconds))
+        best = plan;
+    return best;
+  }
   constexpr std::int64_t kWide = 1024;
   constexpr int kFewRows = 16, kManyRows = 24;
   const bool turns = is_transposed(args.transB);
@@ -263,42 +305,58 @@ bool has_vectors(const Input& x, const GemmArgs& args) {
   return access_bits(x, args.batch, size_of(args.in)) % 16 == 0;
 }
 
-/// Whether other rows are faster, as measured on an H200 and an H100.
+/// Whether tensor_bf16x6 is faster for complex numbers: what tensor cores save grows with the
+/// multiply-adds; what they cost does not.
+bool is_slower_than_planes(const GemmArgs& args, const DeviceInfo& device) {
+  const double products = double(args.m) * double(args.n) * double(args.k) * double(args.batch);
+  return args.compute == Compute::Default && runs_hopper(device) && args.k > 8 &&
+         products > (args.k > 16 ? 1 << 26 : 1 << 28) && has_vectors(args.A, args) &&
+         has_vectors(args.B, args);
+}
+
+/// Whether other rows are faster for batches, as measured with 1,300 on an H200.
+const char* is_slower_for_batches(const GemmArgs& args, const DeviceInfo& device) {
+  constexpr std::int64_t kManyRows = 32, kSomeCols = 6, kHalf = 16, kStrip = 32;
+  const bool doubles = args.in == DType::f64 || args.in == DType::cf64;
+  const std::int64_t least = args.k <= kDepthStep ? (args.m >= kManyRows ? kSomeCols : kHalf + 1)
+                             : args.k <= 2 * kDepthStep
+                                 ? (args.in == DType::cf64 ? kStrip : kHalf + 1)
+                                 : kStrip + 1;
+  if (args.n < least) return "for batches with more columns";
+  if (args.k > (doubles ? 2 * kDepthStep : args.in == DType::cf32 ? 3 * kDepthStep : kMostDepth))
+    return "for batches with a shorter k";
+  return args.in == DType::cf32 && is_slower_than_planes(args, device) ? "tensor_bf16x6 is faster"
+                                                                       : nullptr;
+}
+
+/// Whether they are for single products, as measured on an H200 and an H100.
 const char* is_slower(const GemmArgs& args, const DeviceInfo& device) {
+  if (args.batch > 1) return is_slower_for_batches(args, device);
   if (args.n < 64 || args.m < kLeastRows) return "for C of at least 8 rows and 64 columns";
-  const bool turned = is_transposed(args.transB), one = args.batch == 1, strip = args.n <= 64;
-  const double results = double(args.m) * double(args.n) * double(args.batch);
+  const bool turned = is_transposed(args.transB), strip = args.n <= 64;
+  const double results = double(args.m) * double(args.n);
   if (args.in == DType::f32) {
     // Many columns and few rows, or B turned for few columns: small tiles begin sooner.
     const bool is_slow = turned ? !strip && args.n < 2048 && (args.m >= 1000 || args.k > 16)
                                 : args.k > 16 && args.n >= kNarrow && results < 1 << 18;
-    return one && is_slow ? "small tiles are faster" : nullptr;
+    return is_slow ? "small tiles are faster" : nullptr;
   }
-  if (args.k > 16 && !one) return "for batches with k of at most 16";
-  // What tensor cores save grows with the multiply-adds; what they cost does not.
-  const double products = results * double(args.k);
-  const auto aligned = [&] { return has_vectors(args.A, args) && has_vectors(args.B, args); };
   if (args.in == DType::f64) {
-    const bool is_slow = one ? turned || args.k > 24 || (args.k > 16 && results < 550e3) ||
-                                   (args.k > 8 && args.m <= 128 && !strip)
-                             : turned && args.k > 12 && aligned() &&
-                                   (args.n <= kNarrow || products < 1 << 24 || products >= 1 << 26);
+    const bool is_slow = turned || args.k > 24 || (args.k > 16 && results < 550e3) ||
+                         (args.k > 8 && args.m <= 128 && !strip);
     return is_slow ? "the fp64 tensor cores are faster" : nullptr;
   }
+  if (args.in == DType::cf64)
+    return args.k > kDepthStep ? "the fp64 tensor cores are faster" : nullptr;
   if (args.k > 24) return "for complex numbers with k of at most 24";
   const bool few = turned ? results < (args.k > 8 ? 1.5e6 : 450e3)
-                          : !(strip && one) && results < (args.k > 8 ? 450e3 : 100e3);
-  if (few || (!one && args.n < kNarrow)) return "small tiles are faster";
-  const double most = args.k > 16 ? 1 << 26 : 1 << 28;
-  return args.compute == Compute::Default && runs_hopper(device) && args.k > 8 && products > most &&
-                 aligned()
-             ? "tensor_bf16x6 is faster"
-             : nullptr;
+                          : !strip && results < (args.k > 8 ? 450e3 : 100e3);
+  if (few) return "small tiles are faster";
+  return is_slower_than_planes(args, device) ? "tensor_bf16x6 is faster" : nullptr;
 }
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
-  if (args.in != DType::f32 && args.in != DType::f64 && args.in != DType::cf32)
-    return "for f32, f64 and cf32";
+  if (size_of(args.in) < 4) return "for types of 4 bytes and more";
   if (args.k > kMostDepth) return "for k of at most 32";
   if (args.config == kOwnChoice)
     if (const char* reason = is_slower(args, device)) return reason;
@@ -354,8 +412,10 @@ void run(const GemmArgs& args, Queue& base) {
     run_type<float>(args, queue);
   else if (args.in == DType::f64)
     run_type<double>(args, queue);
-  else
+  else if (args.in == DType::cf32)
     run_type<Complex<float>>(args, queue);
+  else
+    run_type<Complex<double>>(args, queue);
 }
 
 }  // namespace short_k_file
