@@ -312,11 +312,21 @@ TEST(SmallChoice, TakesTheFastest) {
            Call{DType::cf32, 127, 444, 23, 1, "simt"},
            Call{DType::cf32, 3000, 711, 24, 1, "short_k"},
            Call{DType::cf64, 30, 47, 54, 1543, "tensor_f64"},
+           Call{DType::f32, 192, 42, 8, 289, "short_k"},
+           Call{DType::f32, 383, 26, 23, 4252, "simt"},
+           Call{DType::f64, 374, 21, 8, 3954, "short_k"},
+           Call{DType::cf32, 220, 165, 8, 276, "short_k"},
+           Call{DType::cf32, 36, 59, 20, 15265, "short_k"},
+           Call{DType::cf64, 80, 107, 5, 300, "short_k"},
+           Call{DType::f32, 719, 33, 23, 1, "short_k"},
+           Call{DType::f32, 58, 1, 5, 18160, "gemv"},
+           Call{DType::cf64, 1, 12, 222, 12760, "gemv"},
+           Call{DType::bf16, 438, 1, 34, 473, "gemv"},
+           Call{DType::bf16, 3642, 1, 5821, 1, "few_vectors"},
+           Call{DType::i8, 10, 1, 152, 7711, "gemv"},
        }) {
-    GemmArgs args = product(in, in, m, n, k);
+    GemmArgs args = many(product(in, in == DType::i8 ? DType::i32 : in, m, n, k), batch);
     args.compute = Compute::Pedantic;
-    args.batch = batch;
-    args.A.stride = m * k, args.B.stride = k * n, args.C.stride = m * n;
     std::string_view taken = "none";
     for (const Kernel<GemmArgs>& row : find_backend("cuda").gemm_kernels())
       if (!row.declines(args, h200())) {
@@ -326,6 +336,21 @@ TEST(SmallChoice, TakesTheFastest) {
     EXPECT_EQ(taken, kernel) << m << "x" << n << "x" << k << " " << batch << " times, of "
                              << size_of(in) << " bytes";
   }
+}
+
+TEST(MmaChoice, VectorsAreTakenWhole) {
+  GemmArgs args = product(DType::f32, DType::f32, 138, 1, 774);
+  for (const auto& [compute, takes] : {std::pair(Compute::Default, true),
+                                       {Compute::Pedantic, true},
+                                       {Compute::TF32, true},
+                                       {Compute::BF16x6, false}}) {
+    args.compute = compute;
+    EXPECT_EQ(row("gemv")->declines(args, h200()) == nullptr, takes);
+  }
+  args = many(half_product(438, 1, 34), 473);
+  EXPECT_EQ(row("gemv")->declines(args, h200()), nullptr);
+  args.B.ld = 2;
+  EXPECT_NE(row("gemv")->declines(args, h200()), nullptr) << "every other element";
 }
 
 TEST(MmaChoice, FewVectorsAreReadAsTheyLie) {

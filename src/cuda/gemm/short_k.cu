@@ -12,6 +12,8 @@
 #include <iterator>
 #include <limits>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "core/config_list.hpp"
@@ -19,6 +21,7 @@
 #include "cuda/gemm/gemm.cuh"
 #include "cuda/gemm/instructions.cuh"
 #include "cuda/kernels.hpp"
+#include "cuda/memo.hpp"
 
 namespace mblas::cuda::gemm {
 namespace short_k_file {
@@ -273,19 +276,26 @@ const ConfigList<int>& configs() {
 }
 
 constexpr std::int64_t kNarrow = 256;  // columns, of which a block takes few
+constexpr std::int64_t kFewCols = 64;  // of which single products are taken, if they are real,
+constexpr std::int64_t kTall = 256;    // with so many rows, where tall does not take them
 
-/// The configuration's, else of batches what is estimated to be fastest, of single products what
-/// was on an H200: more columns read less of A, fewer make more blocks, each with less of B to
-/// turn.
+/// The configuration's, else of batches and of few columns what is estimated to be fastest, of
+/// single products what was on an H200: more columns read less of A, fewer make more blocks, each
+/// with less of B to turn.
 Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
   if (args.config >= 0) return plan_of(args, device, configs()[args.config]);
-  if (args.batch > 1 || args.in == DType::cf64) {
-    Plan best = plan_of(args, device, kCols[0]);
-    for (const int cols : kCols)
-      if (const Plan plan = plan_of(args, device, cols);
-          plan.fits && (!best.fits || plan.microseconds < best.microseconds))
-        best = plan;
-    return best;
+  if (args.batch > 1 || args.in == DType::cf64 || args.n < kFewCols) {
+    const std::tuple key(args.in, args.m, args.n, args.k, args.batch, is_transposed(args.transB),
+                         device.compute_units, device.shared_memory, device.memory_rate);
+    thread_local Memo<std::remove_const_t<decltype(key)>, Plan> memo;
+    return memo(key, [&] {
+      Plan best = plan_of(args, device, kCols[0]);
+      for (const int cols : kCols)
+        if (const Plan plan = plan_of(args, device, cols);
+            plan.fits && (!best.fits || plan.microseconds < best.microseconds))
+          best = plan;
+      return best;
+    });
   }
   constexpr std::int64_t kWide = 1024;
   constexpr int kFewRows = 16, kManyRows = 24;
@@ -332,8 +342,11 @@ const char* is_slower_for_batches(const GemmArgs& args, const DeviceInfo& device
 /// Whether they are for single products, as measured on an H200 and an H100.
 const char* is_slower(const GemmArgs& args, const DeviceInfo& device) {
   if (args.batch > 1) return is_slower_for_batches(args, device);
-  if (args.n < 64 || args.m < kLeastRows) return "for C of at least 8 rows and 64 columns";
-  const bool turned = is_transposed(args.transB), strip = args.n <= 64;
+  if (args.n < kFewCols || args.m < kLeastRows) {
+    const bool real = args.in == DType::f32 || args.in == DType::f64;
+    return real && args.m >= kTall ? nullptr : "for C of at least 8 rows and 64 columns";
+  }
+  const bool turned = is_transposed(args.transB), strip = args.n <= kFewCols;
   const double results = double(args.m) * double(args.n);
   if (args.in == DType::f32) {
     // Many columns and few rows, or B turned for few columns: small tiles begin sooner.
