@@ -4,6 +4,7 @@
 // batch is shared out to the threads.
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "cpu/gemm/packed.hpp"
 #include "cpu/kernels.hpp"
@@ -19,6 +20,22 @@ namespace {
 constexpr std::int64_t kSmallVector = 4096;
 bool is_along(const GemmArgs& args) {
   return args.n == 1 || (args.m == 1 && is_transposed(args.transB));
+}
+
+/// Is C a column, its elements neighbours, of a matrix that memory runs across k of? Then its
+/// transpose is a row times a matrix. (A Zen 5, float: 227×1×16 0.62 to 0.2 µs.)
+bool is_row_turned(const GemmArgs& args) {
+  return args.n == 1 && args.m > 1 && args.C.ld == 1 && is_transposed(args.transA) &&
+         !is_complex(args.in) && args.epilogue.is_none();
+}
+GemmArgs turned(const GemmArgs& args) {
+  GemmArgs row = args;
+  std::swap(row.m, row.n);
+  std::swap(row.A, row.B);
+  row.transA = is_transposed(args.transB) ? Op::NoTrans : Op::Trans;
+  row.transB = Op::NoTrans;
+  row.C.ld = args.m;
+  return row;
 }
 
 // Those of a product up to which packing does not pay, if one thread does it in either way.
@@ -167,16 +184,19 @@ bool shares_columns(const GemmArgs& args, const GemmPanels& panels, int threads)
 }  // namespace
 
 const char* gemm_small_declines(const GemmArgs& args, const DeviceInfo& device) {
+  if (is_row_turned(args)) return gemm_small_declines(turned(args), device);
   if (const char* reason = unless_panels(args)) return reason;
   return reason_against(args, way_of(args), device.num_threads);
 }
 
 bool gemm_small_immediate(const GemmArgs& args) {
+  if (is_row_turned(args)) return gemm_small_immediate(turned(args));
   if (args.in <= DType::f64 && args.out == args.in && panels_of(args).one(args)) return true;
   return multiply_unless_declined(args);
 }
 
 void gemm_small(const GemmArgs& args, Queue& queue) {
+  if (is_row_turned(args)) return gemm_small(turned(args), queue);
   const GemmPanels& panels = panels_of(args);
   const int most = queue.device().num_threads;
   const SmallWay way = way_of(args);
