@@ -14,12 +14,29 @@
 namespace mblas::cpu {
 namespace {
 
-// Multiply-adds of a matrix times a vector that its own kernel does not do faster: where sums go
-// along the matrix's rows. One row times a matrix is done faster here as long as the caches hold it
-// (float on a Zen 4: 1×128×128 1.9 times as fast, 1×350×350 1.2 to 1.4, 1×30×2000 4).
-constexpr std::int64_t kSmallVector = 4096;
-bool is_along(const GemmArgs& args) {
-  return args.n == 1 || (args.m == 1 && is_transposed(args.transB));
+constexpr std::int64_t kShort = 128;  // sizes of what the first-level cache may hold
+
+/// Are its vectors of 64 bytes?
+bool has_wide_vectors(const GemmPanels& panels) { return panels.nr / 2 * panels.size >= 64; }
+
+// Bytes of a matrix times a vector that its own kernel does not do faster: where sums go along the
+// matrix's rows. One row times a matrix is done faster here as long as the caches hold it (float on
+// a Zen 4: 1×128×128 1.9 times as fast, 1×350×350 1.2 to 1.4, 1×30×2000 4). Along rows the way to
+// `thin` takes 0.3 µs (a Zen 5: 5×1×391 of float 0.38 to 0.08 µs; 120 products with up to 4096
+// multiply-adds 1.7 times as fast, with up to 16384 1.6, up to 65536 1.3, beyond even).
+constexpr std::int64_t kSmallVectorBytes = 192 << 10;
+// But a row times a turned B: of many short rows of double `thin` adds several up at a time
+// (1×774×20 0.44), and with vectors of 32 bytes from so many multiply-adds on (1×6×2101 0.48).
+constexpr std::int64_t kShortRows = 20, kManyRows = 128, kMostByNarrow = 4096;
+bool is_slow_vector(const GemmArgs& args) {
+  const bool row = args.m == 1 && is_transposed(args.transB);
+  if (args.n != 1 && !row) return false;
+  const std::int64_t work = args.m * args.n * args.k;
+  if (is_complex(args.in))  // of which no sums go along rows here
+    return work > kMostByNarrow || std::max({args.m, args.n, args.k}) > kShort;
+  return work * size_of(args.in) > kSmallVectorBytes ||
+         (row && work > kMostByNarrow && !has_wide_vectors(panels_of(args))) ||
+         (row && args.in == DType::f64 && args.k <= kShortRows && args.n > kManyRows);
 }
 
 /// Is C a column, its elements neighbours, of a matrix that memory runs across k of? Then its
@@ -41,7 +58,6 @@ GemmArgs turned(const GemmArgs& args) {
 // Those of a product up to which packing does not pay, if one thread does it in either way.
 constexpr std::int64_t kSmallAlone = 120 * 120 * 120;
 
-constexpr std::int64_t kShort = 128;  // sizes of what the first-level cache may hold
 // Of products with a size over that. Taller ones need C fetched ahead of its use.
 constexpr std::int64_t kLongestRows = 1024, kLongest = 4096, kLongBytes = 512 << 10;
 constexpr std::int64_t kFewColumns = 8, kLeastThin = 64;  // `thin` is faster from these on
@@ -86,9 +102,6 @@ double fmas_of(const GemmArgs& args, int nr) {
   return double(args.m * args.n * args.k) / (nr / 2) * (is_complex(args.in) ? 2 : 1);
 }
 
-/// Are its vectors of 64 bytes?
-bool has_wide_vectors(const GemmPanels& panels) { return panels.nr / 2 * panels.size >= 64; }
-
 bool pairs_pay() { return meets_soon() && keeps_threads(); }
 
 /// Threads for one product. Longer ones have fewer multiply-adds for what they read and write.
@@ -126,7 +139,7 @@ const char* reason_against(const GemmArgs& args, SmallWay way, int num_threads) 
   if (longest > kLongest) return "a size over 4096";
   const bool is_long = longest > kShort;
   const std::int64_t work = args.m * args.n * args.k;
-  if (is_along(args) && (is_long || work > kSmallVector)) return "a matrix times a vector";
+  if (is_slow_vector(args)) return "a matrix times a vector";
   const int nr = panels_of(args).nr;
   if (is_long || work > kSmallWork) {
     const double fmas = fmas_of(args, nr);
