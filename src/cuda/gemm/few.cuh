@@ -20,23 +20,4 @@ struct Problem : parts::Problem<Acc> {
   bool conjugate_few = false;
 };
 
-/// Adds up kSums numbers over the lanes; sum number lane / (32 / kSums) is left in x[0].
-template <int kSums, class T>
-__device__ void add_lanes(T (&x)[kSums], int lane) {
-  static_assert(kSums <= 32 && 32 % kSums == 0);
-#pragma unroll
-  for (int level = 0; (kSums >> level) > 1; ++level) {
-    const int mask = 16 >> level, half = kSums >> (level + 1);
-    const bool upper = (lane & mask) != 0;
-#pragma unroll
-    for (int i = 0; i < kSums / 2; ++i)
-      if (i < half) {
-        const T kept = upper ? x[i + half] : x[i], sent = upper ? x[i] : x[i + half];
-        x[i] = kept + parts::from_lane(sent, mask);
-      }
-  }
-#pragma unroll
-  for (int mask = 32 / kSums / 2; mask > 0; mask /= 2) x[0] = x[0] + parts::from_lane(x[0], mask);
-}
-
 }  // namespace mblas::cuda::gemm::few

@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
         }
     }
   }
-  few::add_lanes(sums, lane);
+  parts::add_team(sums, 32, lane);
   constexpr int kLanes = 32 / (kRows * kCount);  // that have the same sum
   const int r = lane / kLanes / kCount, s = lane / kLanes % kCount;
   if (lane % kLanes == 0 && first + r < p.length && s < p.count)

@@ -197,7 +197,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll
       for (int s = 0; s < kCount; ++s) sums[r * kCount + s] += widen(ends[r]) * factors[s];
   }
-  few::add_lanes(sums, lane);
+  parts::add_team(sums, 32, lane);
   constexpr int kLanes = 32 / (kRows * kCount);  // that have the same sum
   const int r = lane / kLanes / kCount, s = lane / kLanes % kCount;
   const std::int64_t row = first + r * kWarps;

@@ -135,28 +135,6 @@ struct Read {
   }
 };
 
-/// Adds up kSums numbers over teams of `lanes` lanes. Lane i of a team is left with max(kSums /
-/// lanes, 1) of them, from number i * kSums / lanes on.
-template <int kSums, class Acc>
-__device__ void add_team(Acc (&x)[kSums], int lanes, int lane) {
-#pragma unroll
-  for (int level = 0; level < 5; ++level) {
-    const int mask = lanes >> (level + 1), half = kSums >> (level + 1);
-    if (mask == 0) break;
-    if (half == 0) {
-      x[0] = x[0] + parts::from_lane(x[0], mask);
-      continue;
-    }
-    const bool upper = (lane & mask) != 0;
-#pragma unroll
-    for (int i = 0; i < kSums / 2; ++i)
-      if (i < half) {
-        const Acc kept = upper ? x[i + half] : x[i], sent = upper ? x[i] : x[i + half];
-        x[i] = kept + parts::from_lane(sent, mask);
-      }
-  }
-}
-
 /// Adds to a row's sums what its unit and the vector's make.
 template <class T, int kWidth, class Acc, int kChains>
 __device__ void multiply_unit(const Vector<T, kWidth>& x, const Vector<T, kWidth>& y,
@@ -263,7 +241,7 @@ __global__ void __launch_bounds__(kThreads, blocks_of(sizeof(T), kReads, kRows))
 #pragma unroll
       for (int c = 1; c < kChains; ++c) found[r] = found[r] + sums[r][c];
     }
-    add_team(found, lanes, lane);
+    parts::add_team(found, lanes, lane);
     if (p.share > 0) {
       if (lane == 0) shares[warp] = found[0];
       __syncthreads();

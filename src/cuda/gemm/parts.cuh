@@ -54,6 +54,28 @@ __device__ T from_lane(T x, int mask) {
     return __shfl_xor_sync(~0u, x, mask);
 }
 
+/// Adds up kSums numbers over teams of `lanes` lanes. Lane i of a team is left with max(kSums /
+/// lanes, 1) of them, from number i * kSums / lanes on.
+template <int kSums, class Acc>
+__device__ void add_team(Acc (&x)[kSums], int lanes, int lane) {
+#pragma unroll
+  for (int level = 0; level < 5; ++level) {
+    const int mask = lanes >> (level + 1), half = kSums >> (level + 1);
+    if (mask == 0) break;
+    if (half == 0) {
+      x[0] = x[0] + from_lane(x[0], mask);
+      continue;
+    }
+    const bool upper = (lane & mask) != 0;
+#pragma unroll
+    for (int i = 0; i < kSums / 2; ++i)
+      if (i < half) {
+        const Acc kept = upper ? x[i + half] : x[i], sent = upper ? x[i] : x[i + half];
+        x[i] = kept + from_lane(sent, mask);
+      }
+  }
+}
+
 /// Stores element (l, s) of C.
 template <class Out, class Acc>
 __device__ void put(const Problem<Acc>& p, std::int64_t batch, std::int64_t l, int s, Acc sum) {
