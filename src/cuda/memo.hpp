@@ -4,7 +4,15 @@
 #include <array>
 #include <cstddef>
 
+#include "mblas/backend.hpp"
+
 namespace mblas::cuda {
+
+/// Bytes a second of the device's memory; an H200's where it is not known.
+inline double memory_rate_of(const DeviceInfo& device) {
+  constexpr double kH200 = 4.9e12;
+  return device.memory_rate > 0 ? device.memory_rate : kH200;
+}
 
 /// The newest few results of a function, one memo for each thread: `thread_local`.
 template <class Key, class Value>

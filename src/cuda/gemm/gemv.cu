@@ -394,7 +394,7 @@ struct Call {
         k(std::max<std::int64_t>(args.k, 1)),
         batch(args.batch),
         units(std::max(device.compute_units, 1)),
-        memory_rate(device.memory_rate > 0 ? device.memory_rate : kMemoryRate),
+        memory_rate(memory_rate_of(device)),
         clusters(runs_clusters(device)) {
     const auto bits = access_bits(matrix_is_b ? args.B : args.A, args.batch, size);
     const bool vectors = bits % 16 == 0 && (along_k || length % (16 / size) == 0);
@@ -464,7 +464,6 @@ struct Call {
   static constexpr double kJoinPart = 0.03;
   static constexpr double kCached = 5e6;  // bytes that the cache may have: cached_wait
   static constexpr double kOver = 5.1;    // bytes read besides, of lines that start anywhere
-  static constexpr double kMemoryRate = 4.9e12;
   static constexpr std::int64_t kLeastDepth = 64;  // of k of a part
   // Parts of a cluster, and bytes: clusters are packed onto few multiprocessors.
   static constexpr int kMostJoined = 8;

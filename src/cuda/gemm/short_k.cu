@@ -215,7 +215,7 @@ double estimate(const Plan& plan, const GemmArgs& args, const DeviceInfo& device
   constexpr double kStart = 1.1, kWait = 1.15, kTurn = 0.042, kCopied = 5.1e-5, kLoaded = 2.7e-3;
   // Of the four warps that a multiprocessor has at a time: a product each, a byte of A read.
   constexpr double kProduct = 0.99e-3, kByte = 0.2e-3;
-  constexpr double kMemoryRate = 4.9e12, kMemoryShare = 0.74;
+  constexpr double kMemoryShare = 0.74;
   const Limits limits = {depth_of(args.k), plan.cols, size_of(args.in)};
   const double units = std::max(device.compute_units, 1);
   const double each = std::ceil(double(plan.strips * plan.chunks * args.batch) / units);
@@ -232,8 +232,8 @@ double estimate(const Plan& plan, const GemmArgs& args, const DeviceInfo& device
                       (plan.cols * cost * kProduct + limits.size * kByte);
   const double elements =
       double(args.m) * double(args.n) + (double(args.m) + double(args.n)) * double(args.k);
-  const double rate = device.memory_rate > 0 ? device.memory_rate : kMemoryRate;
-  const double memory = elements * double(args.batch) * limits.size * 1e6 / (kMemoryShare * rate);
+  const double memory =
+      elements * double(args.batch) * limits.size * 1e6 / (kMemoryShare * memory_rate_of(device));
   return kStart + std::sqrt(waits * waits + work * work + memory * memory);
 }
 

@@ -79,7 +79,6 @@ struct Cost {
   static constexpr double kSecondKernel = 5000;
   static constexpr double kStart = 1500;         // of a launch
   static constexpr double kMemoryShare = 0.625;  // of what the memory can deliver
-  static constexpr double kMemoryRate = 4.9e12;  // of one that does not say: an H200's
   static constexpr double kPerMicrosecond = 1700;
 };
 static_assert(LooseMmaWarp<2>::kRows == kMmaWarp && LooseMmaWarp<2>::kCols == kMmaWarp);
@@ -197,11 +196,12 @@ struct Call {
         words((a.bits | b.bits) % 4 == 0),
         in_pieces(a.in_pieces && b.in_pieces) {
     const int units = std::max(device.compute_units, 1);
+    const double memory_rate = memory_rate_of(device);
     std::tuple key(size_of(args.in), args.config, args.m, args.n, args.k, args.batch, a.along_k,
                    b.along_k, a.loose, b.loose, a.copy.count, b.copy.count, words, in_pieces, units,
-                   device.memory_rate);
+                   memory_rate);
     thread_local Memo<decltype(key), Plan> memo;
-    plan = memo(key, [&] { return choose(args, units, device.memory_rate); });
+    plan = memo(key, [&] { return choose(args, units, memory_rate); });
   }
 
   bool copies() const {
@@ -284,9 +284,8 @@ struct Call {
     }
     const double elements =
         double(args.batch) * (double(args.m + args.n) * double(args.k)) + matrices;
-    const double rate_of_memory = memory_rate > 0 ? memory_rate : Cost::kMemoryRate;
     best.clocks = std::max(best.clocks, elements * size_of(args.in) * 1e6 * Cost::kPerMicrosecond /
-                                            (Cost::kMemoryShare * rate_of_memory));
+                                            (Cost::kMemoryShare * memory_rate));
     return best;
   }
 };
