@@ -21,11 +21,11 @@ enum class Op : char { NoTrans = 'N', Trans = 'T', ConjTrans = 'C', ConjNoTrans 
 /// Arithmetic a call may use. Default never computes less accurately than the input type
 /// (docs/ACCURACY.md states the bound); the modes after Pedantic are opt-in and each has its own.
 enum class Compute : std::uint8_t {
-  Default,   ///< whatever is fastest and keeps the componentwise bound of the input type
-  Pedantic,  ///< only the native arithmetic of the type
-  TF32,    ///< fp32 operands rounded to 10 explicit mantissa bits, or whole where that is no slower
-  BF16x6,  ///< fp32 through three bfloat16 planes, six products
-  FP16x3,  ///< fp32 through two scaled fp16 planes, three products
+  Default,    ///< whatever is fastest and keeps the componentwise bound of the input type
+  Pedantic,   ///< only the native arithmetic of the type
+  TF32,       ///< fp32 operands rounded to 10 explicit mantissa bits or, as cheaply, whole
+  BF16x6,     ///< fp32 through three bfloat16 planes, six products
+  FP16x3,     ///< fp32 through two scaled fp16 planes, three products
   OzakiFP64,  ///< fp64 through exact int8 products
 };
 

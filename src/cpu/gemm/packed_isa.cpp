@@ -937,12 +937,7 @@ void shallow(const GemmTile& t) {
         rows(std::integral_constant<int, kTogether>(), how, i);
       for (; i < t.m; ++i) rows(std::integral_constant<int, 1>(), how, i);
     };
-    if (s.finish == Finish::Store)
-      all(std::integral_constant<Finish, Finish::Store>());
-    else if (s.finish == Finish::Add)
-      all(std::integral_constant<Finish, Finish::Add>());
-    else
-      all(std::integral_constant<Finish, Finish::Scale>());
+    by_finish(s, all);
   }
 }
 

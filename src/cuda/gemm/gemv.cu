@@ -6,7 +6,7 @@
 // what a lane has left to add up. A long row has a warp to itself, or several. Otherwise each
 // thread has some neighbouring results, whichever matrices of the batch they belong to, and all of
 // k or every so many lines of it. The vector comes through the first-level cache. Where there are
-// few results k is cut into parts besides (parts.cuh).
+// few results k is cut into parts besides, which a cluster joins or a second kernel (parts.cuh).
 //
 // Blocks are no more than the device holds at once and take what there is in turn: more and shorter
 // ones spend their time starting. How a call is cut is what a model of its time finds best.
@@ -457,10 +457,28 @@ struct Call {
     double start, round, wait, cached_wait, read, read_line, join, add, add_part, add_byte;
     double memory_share;
   };
-  static constexpr Cost kWide = {1.26, 0.84, 0.78, 0.33,    1.45e-3, 0.55e-3,
-                                 0.64, 1.3,  0.09, 0.25e-6, 1.27};
-  static constexpr Cost kNarrow = {1.43, 1.6,  1.09, 0.58,   3.8e-3, 0.69e-3,
-                                   0.92, 1.03, 0.06, 2.8e-6, 0.88};
+  static constexpr Cost kWide = {.start = 1.26,
+                                 .round = 0.84,
+                                 .wait = 0.78,
+                                 .cached_wait = 0.33,
+                                 .read = 1.45e-3,
+                                 .read_line = 0.55e-3,
+                                 .join = 0.64,
+                                 .add = 1.3,
+                                 .add_part = 0.09,
+                                 .add_byte = 0.25e-6,
+                                 .memory_share = 1.27};
+  static constexpr Cost kNarrow = {.start = 1.43,
+                                   .round = 1.6,
+                                   .wait = 1.09,
+                                   .cached_wait = 0.58,
+                                   .read = 3.8e-3,
+                                   .read_line = 0.69e-3,
+                                   .join = 0.92,
+                                   .add = 1.03,
+                                   .add_part = 0.06,
+                                   .add_byte = 2.8e-6,
+                                   .memory_share = 0.88};
   static constexpr double kJoinPart = 0.03;
   static constexpr double kCached = 5e6;  // bytes that the cache may have: cached_wait
   static constexpr double kOver = 5.1;    // bytes read besides, of lines that start anywhere
@@ -526,8 +544,7 @@ struct Call {
   }
 };
 
-Cut cut_of(const GemmArgs& args, const DeviceInfo& device) {
-  const Call call(args, device);
+Cut cut_of(const Call& call) {
   thread_local Memo<decltype(call.key()), Cut> memo;
   return memo(call.key(), [&] { return call.cut(); });
 }
@@ -549,7 +566,7 @@ const char* declines_narrow(const GemmArgs& args, const DeviceInfo& device) {
   if (call.size == 2 && call.reads == Reads::Anywhere && std::min(call.length, call.k) >= kLeast &&
       call.bytes() > kMostBytes)
     return "slower than few_vectors";
-  return cut_of(args, device).microseconds > kShare * tensor_mma_microseconds(args, device)
+  return cut_of(call).microseconds > kShare * tensor_mma_microseconds(args, device)
              ? "estimated to be slower than tensor_mma"
              : nullptr;
 }
@@ -568,7 +585,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
 int parts_of(const Cut& cut) { return cut.joined ? 1 : cut.parts; }
 
 std::size_t workspace(const GemmArgs& args, const DeviceInfo& device) {
-  return gemm_pointer_bytes(args, device) + parts::bytes(args, parts_of(cut_of(args, device)));
+  return gemm_pointer_bytes(args, device) + parts::bytes(args, parts_of(cut_of({args, device})));
 }
 
 template <class T, class Out, Reads kReads>
@@ -616,7 +633,7 @@ void run_as(const GemmArgs& args, const Call& call, const Cut& cut, const CudaQu
 void run(const GemmArgs& args, Queue& base) {
   const auto& queue = static_cast<const CudaQueue&>(base);
   const Call call(args, queue.device());
-  const Cut cut = cut_of(args, queue.device());
+  const Cut cut = cut_of(call);
   with_gemm_types(args.in, args.out, [&]<class T, class Out>() {
     constexpr Reads kOther = sizeof(T) <= 2 ? Reads::Anywhere : Reads::Elements;
     if constexpr (sizeof(T) != 1)

@@ -13,7 +13,6 @@
 #include <limits>
 #include <string>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 
 #include "core/config_list.hpp"
@@ -205,7 +204,6 @@ struct Plan {
   std::int64_t strips = 0, chunks = 0;
   std::size_t shared = 0;  // bytes of a block
   bool fits = false;
-  double microseconds = 0;
 };
 
 /// What a plan's time is by a model, fitted to 1,300 batches and 500 single products of the four
@@ -261,7 +259,6 @@ Plan plan_of(const GemmArgs& args, const DeviceInfo& device, int cols) {
   plan.shared = std::size_t(lines * limits.pitch() * limits.size);
   // Not more than launches by other threads let the kernel have meanwhile.
   plan.fits = limits.fits() && plan.shared <= device.shared_memory / 2;
-  plan.microseconds = estimate(plan, args, device);
   return plan;
 }
 
@@ -285,15 +282,18 @@ constexpr std::int64_t kTall = 256;    // with so many rows, where tall does not
 Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
   if (args.config >= 0) return plan_of(args, device, configs()[args.config]);
   if (args.batch > 1 || args.in == DType::cf64 || args.n < kFewCols) {
-    const std::tuple key(args.in, args.m, args.n, args.k, args.batch, is_transposed(args.transB),
-                         device.compute_units, device.shared_memory, device.memory_rate);
-    thread_local Memo<std::remove_const_t<decltype(key)>, Plan> memo;
+    std::tuple key(args.in, args.m, args.n, args.k, args.batch, is_transposed(args.transB),
+                   device.compute_units, device.shared_memory, device.memory_rate);
+    thread_local Memo<decltype(key), Plan> memo;
     return memo(key, [&] {
-      Plan best = plan_of(args, device, kCols[0]);
-      for (const int cols : kCols)
-        if (const Plan plan = plan_of(args, device, cols);
-            plan.fits && (!best.fits || plan.microseconds < best.microseconds))
-          best = plan;
+      Plan best;
+      double least = 0;
+      for (const int cols : kCols) {
+        const Plan plan = plan_of(args, device, cols);
+        const double time = estimate(plan, args, device);
+        if (best.cols == 0 || (plan.fits && (!best.fits || time < least)))
+          best = plan, least = time;
+      }
       return best;
     });
   }
