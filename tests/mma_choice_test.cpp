@@ -296,7 +296,7 @@ TEST(SmallChoice, TakesTheFastest) {
   };
   for (const auto& [in, m, n, k, batch, kernel] : {
            Call{DType::f32, 20, 28, 180, 1500, "simt"},
-           Call{DType::f32, 8, 8, 592, 710, "simt"},
+           Call{DType::f32, 8, 8, 592, 710, "thin_batch"},
            Call{DType::f32, 8, 8, 100000, 1, "thin"},
            Call{DType::f32, 16, 16, 16, 100000, "tiny"},
            Call{DType::f32, 65, 65, 65, 300, "fitted"},
@@ -324,6 +324,20 @@ TEST(SmallChoice, TakesTheFastest) {
            Call{DType::bf16, 438, 1, 34, 473, "gemv"},
            Call{DType::bf16, 3642, 1, 5821, 1, "few_vectors"},
            Call{DType::i8, 10, 1, 152, 7711, "gemv"},
+           Call{DType::f32, 6, 6, 340, 2113, "thin_batch"},
+           Call{DType::f32, 188, 6, 162, 2089, "simt"},
+           Call{DType::f32, 14, 622, 5, 1952, "short_k"},
+           Call{DType::f32, 2, 1018, 2, 14865, "thin_batch"},
+           Call{DType::f32, 61, 14, 242, 64, "simt"},
+           Call{DType::f64, 61, 5, 15, 19029, "thin_batch"},
+           Call{DType::f64, 14, 14, 61, 282, "tiny_warp"},
+           Call{DType::cf32, 10, 9, 500, 220, "thin_batch"},
+           Call{DType::cf64, 80, 8, 10, 6764, "thin_batch"},
+           Call{DType::cf64, 23, 14, 180, 3035, "tiny_warp"},
+           Call{DType::bf16, 6, 4, 475, 9778, "thin_batch"},
+           Call{DType::bf16, 4, 4, 4, 100000, "tiny"},
+           Call{DType::f16, 6, 351, 150, 822, "thin_batch"},
+           Call{DType::f16, 3, 18, 2153, 1, "tensor_wgmma"},
        }) {
     GemmArgs args = many(product(in, in == DType::i8 ? DType::i32 : in, m, n, k), batch);
     args.compute = Compute::Pedantic;
@@ -336,6 +350,28 @@ TEST(SmallChoice, TakesTheFastest) {
     EXPECT_EQ(taken, kernel) << m << "x" << n << "x" << k << " " << batch << " times, of "
                              << size_of(in) << " bytes";
   }
+}
+
+TEST(MmaChoice, ThinBatchesAreTakenWhole) {
+  const Kernel<GemmArgs>& thin = *row("thin_batch");
+  GemmArgs args = many(product(DType::f32, DType::f32, 6, 6, 340), 2113);
+  for (const auto& [compute, takes] : {std::pair(Compute::Default, true),
+                                       {Compute::Pedantic, true},
+                                       {Compute::TF32, true},
+                                       {Compute::BF16x6, false}}) {
+    args.compute = compute;
+    EXPECT_EQ(thin.declines(args, h200()) == nullptr, takes);
+  }
+  args = many(half_product(6, 351, 150), 822);
+  EXPECT_EQ(thin.declines(args, h200()), nullptr);
+  ++args.A.ld;
+  ++args.A.stride;
+  EXPECT_NE(thin.declines(args, h200()), nullptr) << "rows apart";
+  args.config = kForced;
+  EXPECT_EQ(thin.declines(args, h200()), nullptr);
+  args = many(half_product(16, 1 << 20, 1), 100);
+  args.config = kForced;
+  EXPECT_NE(thin.declines(args, h200()), nullptr) << "larger than shared memory";
 }
 
 TEST(MmaChoice, VectorsAreTakenWhole) {
@@ -368,6 +404,11 @@ TEST(MmaChoice, FewVectorsAreReadAsTheyLie) {
   EXPECT_TRUE(takes(half_product(711, 3, 3000))) << "only the matrix is aligned";
   EXPECT_FALSE(takes(half_product(711, 9, 3000)));
   EXPECT_FALSE(takes(half_product(127, 3, 3000)));
+  EXPECT_FALSE(takes(half_product(711, 3, 301))) << "tensor_mma is faster";
+  EXPECT_TRUE(takes(half_product(4711, 1, 301)));
+  EXPECT_TRUE(takes(product(DType::f32, DType::f32, 711, 3, 1000)));
+  EXPECT_FALSE(takes(product(DType::f32, DType::f32, 711, 3, 301))) << "simt is faster";
+  EXPECT_FALSE(takes(product(DType::cf32, DType::cf32, 334, 8, 196))) << "simt is faster";
   EXPECT_FALSE(takes(product(DType::f32, DType::f32, 711, 1, 3000)));
   EXPECT_FALSE(takes(product(DType::i8, DType::i32, 711, 3, 3000)));
 

@@ -9,6 +9,7 @@ namespace gemm {
 Kernel<GemmArgs> tiny_warp();
 Kernel<GemmArgs> tiny();
 Kernel<GemmArgs> gemv();
+Kernel<GemmArgs> thin_batch();
 Kernel<GemmArgs> few_vectors();
 Kernel<GemmArgs> thin();
 Kernel<GemmArgs> thin_f64();

@@ -1,0 +1,125 @@
+// Products of `thin_batch` on the ordinary cores: a lane computes kRows×kCols of C, or a team of
+// lanes does, each with its share of k.
+#include <bit>
+
+#include "cuda/gemm/parts.cuh"
+#include "cuda/gemm/thin_batch.cuh"
+
+namespace mblas::cuda::thin_batch {
+namespace {
+
+template <class T, int kRows_, int kCols_, int kThreads_>
+struct MultiplySimt {
+  static constexpr int kRows = kRows_, kCols = kCols_, kThreads = kThreads_;
+  static constexpr int kSums = int(std::bit_ceil(unsigned(kRows * kCols)));  // as add_team() halves
+  static constexpr int kMostTeam = 32, kAtOnce = kThreads, kDepth = 1, kSumsBytes = 0;
+  static constexpr int kWords = kRows * kCols * int(sizeof(T)) / 4;  // registers for them
+  static constexpr int kBlocks = (kWords >= 32   ? 4
+                                  : kWords >= 20 ? 5
+                                  : kWords >= 12 ? 6
+                                                 : 8) *
+                                 128 / kThreads;
+
+  template <class Out, bool kReads>
+  __device__ static void run(const Problem<T>& p, const Products& some) {
+    const int thread = int(threadIdx.x), team = 1 << p.team, member = thread & (team - 1);
+    const int all = some.count * p.per_matrix, k = int(p.k);
+    const int x_hop = p.x_step << p.team, y_hop = p.y_step << p.team;
+    // All lanes of a warp stay for the sums of teams.
+    for (int t = thread >> p.team; t - (thread % 32 >> p.team) < all; t += kThreads >> p.team) {
+      const bool there = t < all;
+      const int g = there ? p.by_per_matrix.quotient(t) : 0;
+      const int tile = there ? t - g * p.per_matrix : 0;
+      const int col = p.by_down.quotient(tile), row = tile - col * p.down;
+      const char *x[kRows], *y[kCols];
+#pragma unroll
+      for (int e = 0; e < kRows; ++e)
+        x[e] = some.x + g * p.x.matrix + min(row + e * p.down, p.length - 1) * p.x_line +
+               member * p.x_step;
+#pragma unroll
+      for (int e = 0; e < kCols; ++e)
+        y[e] = some.y + g * p.y.matrix + min(col * kCols + e, p.count - 1) * p.y_line +
+               member * p.y_step;
+      T sum[kSums] = {};
+#pragma unroll 2
+      for (int l = member; l < k; l += team) {
+        T a[kRows], b[kCols];
+#pragma unroll
+        for (int e = 0; e < kRows; ++e) {
+          a[e] = widen(*reinterpret_cast<const T*>(x[e]), p.conjugate_x);
+          x[e] += x_hop;
+        }
+#pragma unroll
+        for (int e = 0; e < kCols; ++e) {
+          b[e] = widen(*reinterpret_cast<const T*>(y[e]), p.conjugate_y);
+          y[e] += y_hop;
+        }
+#pragma unroll
+        for (int i = 0; i < kRows; ++i)
+#pragma unroll
+          for (int j = 0; j < kCols; ++j)
+            sum[i * kCols + j] = multiply_add(a[i], b[j], sum[i * kCols + j]);
+      }
+      char* const c = some.c + g * p.c.matrix + row * p.c_x + col * kCols * p.c_y;
+      const int right = p.count - col * kCols, below = p.length - row;
+      if (p.team == 0) {
+        if (!there) continue;
+        char* line = c;
+#pragma unroll
+        for (int i = 0; i < kRows; ++i, line += p.down * p.c_x) {
+          if (i * p.down >= below) break;
+          char* to = line;
+#pragma unroll
+          for (int j = 0; j < kCols; ++j, to += p.c_y)
+            if (j < right) put<kReads, Out>(p, sum[i * kCols + j], to);
+        }
+        continue;
+      }
+      parts::add_team(sum, team, member);
+      const int from = member * kSums >> p.team;
+      if (!there || from << p.team != member * kSums) continue;  // others have the same
+#pragma unroll
+      for (int e = 0; e < kSums / 2; ++e) {
+        const int i = (from + e) / kCols, j = (from + e) % kCols;
+        if (e > 0 && e >= kSums >> p.team) break;
+        if (i < kRows && i * p.down < below && j < right)
+          put<kReads, Out>(p, sum[e], c + i * p.down * p.c_x + j * p.c_y);
+      }
+    }
+  }
+};
+
+template <class T>
+void run_as(const GemmArgs& args, const CudaQueue& queue) {
+  constexpr int kGroupBytes = 40 << 10;
+  constexpr int kRows = 4, kMostCols = sizeof(T) == 4 ? 8 : 4;
+  const int count = int(std::min(args.m, args.n));
+  const int cols = int(ceil_div(count, ceil_div(count, kMostCols)));  // tiles of one width
+  // Of larger ones a multiprocessor has few blocks.
+  const bool large = Plan(args).bytes(1) > kGroupBytes;
+  const auto with = [&]<int kCols>() {
+    if (large)
+      launch<T, T, MultiplySimt<T, kRows, kCols, 256>>(args, queue, kGroupBytes);
+    else
+      launch<T, T, MultiplySimt<T, kRows, kCols, 128>>(args, queue, kGroupBytes);
+  };
+  if (cols <= 2) return with.template operator()<2>();
+  if (cols == 3) return with.template operator()<3>();
+  if (cols == 4) return with.template operator()<4>();
+  if constexpr (kMostCols > 4) {
+    if (cols == 5) return with.template operator()<5>();
+    if (cols == 6) return with.template operator()<6>();
+    with.template operator()<8>();
+  }
+}
+
+}  // namespace
+
+void run_simt(const GemmArgs& args, const CudaQueue& queue) {
+  if (args.in == DType::f32)
+    run_as<float>(args, queue);
+  else
+    run_as<Complex<float>>(args, queue);
+}
+
+}  // namespace mblas::cuda::thin_batch
