@@ -279,7 +279,7 @@ bool suits_engine(const GemmArgs& args, const DeviceInfo& device) {
 /// Why other rows are left what they do faster: as measured with 160 products on an H200, single
 /// ones and batches.
 const char* declines_slower(const GemmArgs& args, const DeviceInfo& device) {
-  constexpr std::int64_t kLeastRows = 192, kLeastDepth = 400, kLeastNarrowDepth = 512;
+  constexpr std::int64_t kLeastRows = 192, kLeastDepth = 300, kLeastNarrowDepth = 512;
   constexpr double kLeastBytes = 5e6;
   const std::int64_t length = std::max(args.m, args.n);
   if (in_words(args)) {

@@ -79,6 +79,7 @@ bool is_slower(const GemmArgs& args, const DeviceInfo& device) {
     default:
       if (std::max(length, k) <= kSmallest) return true;
       if (results >= 96) return !runs || groups < 0.65;
+      if (!runs && products >= 8000) return true;
       return (each < 2 || all < 1e6) && !(runs && k >= 256 && args.batch >= 8);
   }
 }
