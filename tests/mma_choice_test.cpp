@@ -407,7 +407,7 @@ TEST(MmaChoice, FewVectorsAreReadAsTheyLie) {
   EXPECT_FALSE(takes(half_product(711, 3, 301))) << "tensor_mma is faster";
   EXPECT_TRUE(takes(half_product(4711, 1, 301)));
   EXPECT_TRUE(takes(product(DType::f32, DType::f32, 711, 3, 1000)));
-  EXPECT_FALSE(takes(product(DType::f32, DType::f32, 711, 3, 301))) << "simt is faster";
+  EXPECT_FALSE(takes(product(DType::f32, DType::f32, 711, 3, 201))) << "simt is faster";
   EXPECT_FALSE(takes(product(DType::cf32, DType::cf32, 334, 8, 196))) << "simt is faster";
   EXPECT_FALSE(takes(product(DType::f32, DType::f32, 711, 1, 3000)));
   EXPECT_FALSE(takes(product(DType::i8, DType::i32, 711, 3, 3000)));
