@@ -53,14 +53,13 @@ bool has_vectors(const Output& c, std::int64_t n, std::int64_t batch, int size) 
 
 Shape shape_of(const GemmArgs& args, const DeviceInfo& device) {
   const int size = size_of(args.in);
-  const auto bits = access_bits(args.A, args.batch, size) | access_bits(args.B, args.batch, size);
   return {args.m,
           args.n,
           args.k,
           args.batch,
           !is_transposed(args.transA),
           is_transposed(args.transB),
-          bits % 16 != 0,
+          input_bits(args) % 16 != 0,
           !has_vectors(args.C, args.n, args.batch, size),
           std::max(device.compute_units, 1),
           std::int64_t(device.shared_memory)};

@@ -86,12 +86,21 @@ inline const char* declines_emulation(const GemmArgs& args, const DeviceInfo&) {
   return is_native(args.compute) ? nullptr : "computes in native arithmetic only";
 }
 
+/// The bits in which addresses and distances of A's and B's rows and matrices are set.
+inline std::uintptr_t input_bits(const GemmArgs& args) {
+  const int size = size_of(args.in);
+  return access_bits(args.A, args.batch, size) | access_bits(args.B, args.batch, size);
+}
+
+/// And of C's.
+inline std::uintptr_t operand_bits(const GemmArgs& args) {
+  return input_bits(args) | access_bits(args.C, args.batch, size_of(args.out));
+}
+
 /// For kernels that read elements whole: complex numbers may lie at multiples of half their size.
 inline const char* declines_halfway(const GemmArgs& args) {
   if (!is_complex(args.in)) return nullptr;
-  const int size = size_of(args.in);
-  const auto bits = access_bits(args.A, args.batch, size) | access_bits(args.B, args.batch, size);
-  return bits % std::uintptr_t(size) == 0
+  return input_bits(args) % std::uintptr_t(size_of(args.in)) == 0
              ? nullptr
              : "reads complex numbers that lie at multiples of their size only";
 }

@@ -163,11 +163,7 @@ __global__ void __launch_bounds__(256)
 
 /// Whether pairs of doubles lie at multiples of 16 bytes. The first step along k takes what is more
 /// than whole steps, so that those after it begin at an odd place where k is odd.
-bool has_pairs(const GemmArgs& args) {
-  const int size = size_of(args.in);
-  const auto bits = access_bits(args.A, args.batch, size) | access_bits(args.B, args.batch, size);
-  return bits % 16 == 0 && args.k % 2 == 0;
-}
+bool has_pairs(const GemmArgs& args) { return input_bits(args) % 16 == 0 && args.k % 2 == 0; }
 
 template <class Tile, class T>
 void run_tiles(const TensorProblem<T>& problem, const GemmArgs& args, const CudaQueue& queue) {

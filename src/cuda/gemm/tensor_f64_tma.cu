@@ -78,9 +78,7 @@ double cycles_of_others(const GemmArgs& args, const DeviceInfo& device) {
   }
   // Where complex rows begin within lines, tensor_f64 asks for more of them than its model knows.
   constexpr std::uintptr_t kLine = 128;
-  const int size = size_of(args.in);
-  const auto bits = access_bits(args.A, args.batch, size) | access_bits(args.B, args.batch, size);
-  return by_elements * (bits % kLine == 0 ? 1 : 1.1);
+  return by_elements * (input_bits(args) % kLine == 0 ? 1 : 1.1);
 }
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
@@ -97,8 +95,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (!hopper::is_mappable(args.A, args.batch, size) ||
       !hopper::is_mappable(args.B, args.batch, size))
     return "for distances of less than 2^40 bytes";
-  if ((access_bits(args.A, args.batch, size) | access_bits(args.B, args.batch, size)) % 16 != 0)
-    return "for rows at multiples of 16 bytes";
+  if (input_bits(args) % 16 != 0) return "for rows at multiples of 16 bytes";
   // Below it the smaller tiles of tensor_f64, and their shorter way to the first product, win.
   constexpr double kLeast = 200.0 * 200 * 200;
   const double matrices = batch_fills(args, device) ? double(args.batch) : 1;

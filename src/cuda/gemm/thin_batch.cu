@@ -28,12 +28,7 @@ bool are_runs(const GemmArgs& args) {
 }
 
 /// Whether all rows are whole vectors of 16 bytes, which others take at a time.
-bool is_in_vectors(const GemmArgs& args) {
-  const int size = size_of(args.in);
-  const auto bits = access_bits(args.A, args.batch, size) | access_bits(args.B, args.batch, size) |
-                    access_bits(args.C, args.batch, size_of(args.out));
-  return bits % 16 == 0;
-}
+bool is_in_vectors(const GemmArgs& args) { return operand_bits(args) % 16 == 0; }
 
 /// Whether short_k is faster, which has C's rows in the lanes of a warp: but where products have
 /// few rows or columns and there are so many of them that memory limits both.

@@ -134,11 +134,9 @@ struct Plan {
 /// kRows of X's lines and kCols of Y's, kAtOnce of them at a time; up to kMostTeam share the k of
 /// one that has four times kDepth of it for each.
 template <class T, class Out, class Multiply>
-void launch(const GemmArgs& call, const CudaQueue& queue, int group_bytes) {
-  GemmArgs args = call;
-  if (args.alpha == Scalar{}) args.k = 0;
-  const Plan plan(args);
+void launch(const GemmArgs& args, const Plan& plan, const CudaQueue& queue, int group_bytes) {
   Problem<Accumulator<T>> p{gemm_problem<T, Out>(args, queue, 1, 1)};
+  if (args.alpha == Scalar{}) p.k = 0;
   p.x = plan.x;
   p.y = plan.y;
   p.c = plan.c;

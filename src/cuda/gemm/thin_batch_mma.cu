@@ -13,6 +13,21 @@ struct Share {
   int product, row, k0, k1;
 };
 
+/// The lines of an operand that a share is of: where the first one's k0 is, how many there are, and
+/// bytes from one to the next and from step to step of k.
+struct Lines {
+  const char* first;
+  int count, line, step;
+};
+template <class Acc>
+__device__ Lines x_lines(const Problem<Acc>& p, const Products& some, const Share& share) {
+  return {some.x + share.product * p.x.matrix + share.k0 * p.x_step, p.length, p.x_line, p.x_step};
+}
+template <class Acc>
+__device__ Lines y_lines(const Problem<Acc>& p, const Products& some, const Share& share) {
+  return {some.y + share.product * p.y.matrix + share.k0 * p.y_step, p.count, p.y_line, p.y_step};
+}
+
 /// add(sum, share) and then put(sum, share) with each tile of a warp. Of a tile that several warps
 /// share each adds its part of k; the first one puts their sums, added up in their order.
 template <int kRows, int kDepth, class Sum, class Acc, class Add, class Put>
@@ -81,23 +96,22 @@ __device__ void put_all(const Problem<Acc>& p, const Products& some, const Share
 
 // ---- half and bfloat16: 16 of k at a time, of which lane 4 g + t has 4 t to 4 t + 3.
 
-/// kGroups groups of eight lines of an operand, of which a lane has the g-th.
+/// kGroups groups of eight lines from line `row` on, of which a lane has the g-th.
 template <bool kAlongK, int kGroups>
 struct Side {
   static constexpr int kEach = 4;  // of k
   const char* at[kAlongK ? kGroups : kEach];
   int hop;
 
-  __device__ Side(const char* matrix, int first, int lines, int line, int step) {
+  __device__ Side(const Lines& x, int row) : hop(16 * x.step) {
     const int lane = int(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
-    hop = 16 * step;
     if constexpr (kAlongK) {
 #pragma unroll
       for (int q = 0; q < kGroups; ++q)
-        at[q] = matrix + min(first + 8 * q + g, lines - 1) * line + kEach * t * 2;
+        at[q] = x.first + min(row + 8 * q + g, x.count - 1) * x.line + kEach * t * 2;
     } else {
 #pragma unroll
-      for (int e = 0; e < kEach; ++e) at[e] = matrix + (kEach * t + e) * step + (first + g) * 2;
+      for (int e = 0; e < kEach; ++e) at[e] = x.first + (kEach * t + e) * x.step + (row + g) * 2;
     }
   }
   /// The lane's k of each group, those below `left` of the step.
@@ -134,10 +148,8 @@ struct MultiplyHalves {
   template <bool kXAlong, bool kYAlong>
   __device__ static void add(Sum& sum, const Problem<float>& p, const Products& some,
                              const Share& share) {
-    Side<kXAlong, 2 * kI> x(some.x + share.product * p.x.matrix + share.k0 * p.x_step, share.row,
-                            p.length, p.x_line, p.x_step);
-    Side<kYAlong, kQ> y(some.y + share.product * p.y.matrix + share.k0 * p.y_step, 0, p.count,
-                        p.y_line, p.y_step);
+    Side<kXAlong, 2 * kI> x(x_lines(p, some, share), share.row);
+    Side<kYAlong, kQ> y(y_lines(p, some, share), 0);
     const auto step = [&]<bool kAll>(int left) {
       unsigned a[2 * kI][2], b[kQ][2];
       x.template read<kAll>(a, left);
@@ -176,18 +188,17 @@ struct MultiplyHalves {
 
 // ---- doubles: 4 of k at a time, of which lane 4 g + t has the t-th.
 
-/// Elements of kGroups groups of eight lines of an operand.
+/// Elements of kGroups groups of eight lines from line `row` on.
 template <class T, int kGroups>
 struct DoubleSide {
   const char* at[kGroups];
   int hop;
 
-  __device__ DoubleSide(const char* matrix, int first, int lines, int line, int step)
-      : hop(4 * step) {
+  __device__ DoubleSide(const Lines& x, int row) : hop(4 * x.step) {
     const int lane = int(threadIdx.x) % 32;
 #pragma unroll
     for (int q = 0; q < kGroups; ++q)
-      at[q] = matrix + min(first + 8 * q + lane / 4, lines - 1) * line + lane % 4 * step;
+      at[q] = x.first + min(row + 8 * q + lane / 4, x.count - 1) * x.line + lane % 4 * x.step;
   }
   __device__ void read(T (&to)[kGroups], bool there) {
 #pragma unroll
@@ -229,10 +240,8 @@ struct MultiplyDoubles {
   template <class Out, bool kReads>
   __device__ static void run(const Problem<T>& p, const Products& some) {
     const auto multiply = [&](Sum& sum, const Share& share) {
-      DoubleSide<T, 2 * kI> x(some.x + share.product * p.x.matrix + share.k0 * p.x_step, share.row,
-                              p.length, p.x_line, p.x_step);
-      DoubleSide<T, kQ> y(some.y + share.product * p.y.matrix + share.k0 * p.y_step, 0, p.count,
-                          p.y_line, p.y_step);
+      DoubleSide<T, 2 * kI> x(x_lines(p, some, share), share.row);
+      DoubleSide<T, kQ> y(y_lines(p, some, share), 0);
       const auto step = [&](bool there) {
         T a[2 * kI], b[kQ];
         x.read(a, there);
@@ -273,19 +282,20 @@ void with_tile(const GemmArgs& args, F&& f) {
 
 void run_mma(const GemmArgs& args, const CudaQueue& queue) {
   constexpr int kGroupBytes = 32 << 10;
+  const Plan plan(args);
   if (args.in == DType::f64)
     return with_tile<2>(args, [&]<int kI, int kQ>() {
-      launch<double, double, MultiplyDoubles<double, kI, kQ>>(args, queue, kGroupBytes);
+      launch<double, double, MultiplyDoubles<double, kI, kQ>>(args, plan, queue, kGroupBytes);
     });
   if (args.in == DType::cf64)
     return with_tile<1>(args, [&]<int kI, int kQ>() {
       using T = Complex<double>;
-      launch<T, T, MultiplyDoubles<T, kI, kQ>>(args, queue, kGroupBytes);
+      launch<T, T, MultiplyDoubles<T, kI, kQ>>(args, plan, queue, kGroupBytes);
     });
   with_tile<2>(args, [&]<int kI, int kQ>() {
     with_gemm_types(args.in, args.out, [&]<class In, class Out>() {
       if constexpr (sizeof(In) == 2)
-        launch<In, Out, MultiplyHalves<In, kI, kQ>>(args, queue, kGroupBytes);
+        launch<In, Out, MultiplyHalves<In, kI, kQ>>(args, plan, queue, kGroupBytes);
     });
   });
 }

@@ -93,15 +93,14 @@ template <class T>
 void run_as(const GemmArgs& args, const CudaQueue& queue) {
   constexpr int kGroupBytes = 40 << 10;
   constexpr int kRows = 4, kMostCols = sizeof(T) == 4 ? 8 : 4;
-  const int count = int(std::min(args.m, args.n));
-  const int cols = int(ceil_div(count, ceil_div(count, kMostCols)));  // tiles of one width
-  // Of larger ones a multiprocessor has few blocks.
-  const bool large = Plan(args).bytes(1) > kGroupBytes;
+  const Plan plan(args);
+  const int cols = int(ceil_div(plan.count, ceil_div(plan.count, kMostCols)));  // of equal tiles
+  const bool large = plan.bytes(1) > kGroupBytes;  // few blocks of a multiprocessor
   const auto with = [&]<int kCols>() {
     if (large)
-      launch<T, T, MultiplySimt<T, kRows, kCols, 256>>(args, queue, kGroupBytes);
+      launch<T, T, MultiplySimt<T, kRows, kCols, 256>>(args, plan, queue, kGroupBytes);
     else
-      launch<T, T, MultiplySimt<T, kRows, kCols, 128>>(args, queue, kGroupBytes);
+      launch<T, T, MultiplySimt<T, kRows, kCols, 128>>(args, plan, queue, kGroupBytes);
   };
   if (cols <= 2) return with.template operator()<2>();
   if (cols == 3) return with.template operator()<3>();

@@ -31,11 +31,7 @@ std::int64_t most_size(const GemmArgs& args, const DeviceInfo& device) {
 }
 constexpr std::int64_t kMostDepth = 64;
 
-std::uintptr_t bits_of_inputs(const GemmArgs& args) {
-  const int size = size_of(args.in);
-  return access_bits(args.A, args.batch, size) | access_bits(args.B, args.batch, size);
-}
-bool is_in_vectors(const GemmArgs& args) { return bits_of_inputs(args) % 16 == 0; }
+bool is_in_vectors(const GemmArgs& args) { return input_bits(args) % 16 == 0; }
 
 /// Whether larger ones of narrow types are for it too: batches whose rows start anywhere, for which
 /// tensor_wgmma would copy operands, and which come as runs here.

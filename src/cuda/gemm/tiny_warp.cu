@@ -397,18 +397,12 @@ void with_types(const GemmArgs& args, F&& f) {
 
 bool is_narrow(const GemmArgs& args) { return size_of(args.in) == 2; }
 
-std::uintptr_t bits_of(const GemmArgs& args) {
-  const int size = size_of(args.in);
-  return access_bits(args.A, args.batch, size) | access_bits(args.B, args.batch, size) |
-         access_bits(args.C, args.batch, size_of(args.out));
-}
-
 /// Whether vectors of 16 bytes are what the lines of operands and of C consist of.
 bool is_in_vectors(const GemmArgs& args) {
   const std::int64_t along_a = is_transposed(args.transA) ? args.m : args.k;
   const std::int64_t along_b = is_transposed(args.transB) ? args.k : args.n;
   const auto lines = std::uintptr_t((args.n | along_a | along_b) * size_of(args.in));
-  return (bits_of(args) | lines) % 16 == 0;
+  return (operand_bits(args) | lines) % 16 == 0;
 }
 
 /// Whether other rows are faster for doubles: a warp by itself waits for each step of k, and blocks
@@ -449,9 +443,9 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   const int size = size_of(args.in), out = size_of(args.out);
   if (narrow) {
     const std::int64_t k = args.alpha == Scalar{} ? 0 : args.k;
-    if ((bits_of(args) | std::uintptr_t((args.m | args.n | k) * size)) % 16 != 0)
+    if ((operand_bits(args) | std::uintptr_t((args.m | args.n | k) * size)) % 16 != 0)
       return "of 16-bit types for rows and addresses of whole vectors of 16 bytes";
-  } else if (bits_of(args) % std::uintptr_t(size) != 0) {
+  } else if (operand_bits(args) % std::uintptr_t(size) != 0) {
     return "for elements at multiples of their size";
   }
   // Few products begin sooner there: 24x24x24, an H100, graphs of 20 calls, f64 2.7 us, 2.3 there;
