@@ -50,7 +50,8 @@ bool is_plain(const GemmArgs& g) {
 }
 
 /// Are the sizes and operands of a row-major product valid and C apart from A and B? In doubt no.
-bool is_sound(const GemmArgs& g) {
+/// Part of the shortest way, of which a call would be 2 %.
+[[gnu::always_inline]] inline bool is_sound(const GemmArgs& g) {
   const bool trans_a = is_transposed(g.transA), trans_b = is_transposed(g.transB);
   const std::int64_t a_rows = trans_a ? g.k : g.m, a_cols = trans_a ? g.m : g.k;
   const std::int64_t b_rows = trans_b ? g.n : g.k, b_cols = trans_b ? g.k : g.n;
@@ -61,6 +62,24 @@ bool is_sound(const GemmArgs& g) {
   const Bytes c = bytes_of(g.C.data, g.m, g.C.ld, out);
   return c.apart(bytes_of(g.A.data, a_rows, g.A.ld, in)) &&
          c.apart(bytes_of(g.B.data, b_rows, g.B.ld, in));
+}
+
+/// The same of a batch whose first product is sound: are all matrices of C apart, from each other
+/// too?
+bool is_sound_batch(const GemmArgs& g) {
+  if ((std::uint64_t(g.A.stride) | std::uint64_t(g.B.stride) | std::uint64_t(g.C.stride)) >=
+          kMostPadding ||
+      g.C.stride < g.m * g.C.ld)
+    return false;
+  const auto all = [&](const auto& x, std::int64_t rows, int size) {
+    Bytes bytes = bytes_of(x.data, rows, x.ld, size);
+    bytes.end += std::uintptr_t((g.batch - 1) * x.stride * size);
+    return bytes;
+  };
+  const int in = size_of(g.in);
+  const Bytes c = all(g.C, g.m, size_of(g.out));
+  return c.apart(all(g.A, is_transposed(g.transA) ? g.k : g.m, in)) &&
+         c.apart(all(g.B, is_transposed(g.transB) ? g.n : g.k, in));
 }
 
 /// The same of rows that lie behind pointers.
@@ -195,11 +214,12 @@ void report(Context::Impl& context, const ImmediateRow<Args>& row, Compute compu
   context.reported = &row;
 }
 
-/// False, with nothing written and `g` as it was: the call takes the long way.
-bool run_quick(Context& whole, Layout layout, GemmArgs& g) {
+/// What run_quick() does once sizes and kind of a call are found to suit: where is_sound(g),
+/// run(row). Each caller has its own copy: to the smallest products a call counts.
+template <class Sound, class Run>
+[[gnu::always_inline]] inline bool run_if_sound(Context& whole, Layout layout, GemmArgs& g,
+                                                const Sound& is_sound, const Run& run) {
   Context::Impl& context = whole.impl();
-  if ((before(g.m) | before(g.n) | before(g.k)) >= kMost || !is_plain(g)) [[unlikely]]
-    return false;
   if (layout != Layout::RowMajor && layout != Layout::ColMajor) [[unlikely]]
     return false;
   const Compute compute = g.compute == Compute::Default ? context.compute : g.compute;
@@ -207,13 +227,42 @@ bool run_quick(Context& whole, Layout layout, GemmArgs& g) {
   if (!row || !is_native(compute) || !are_on_host(context, g)) [[unlikely]]
     return false;
   if (layout == Layout::ColMajor) swap_layout(g);
-  if (!is_sound(g) || is_tuned(context, *row, g, compute) ||
-      (!row->run(g) && !run_with_queue(whole, *row, g))) [[unlikely]] {
+  if (!is_sound(g) || is_tuned(context, *row, g, compute) || !run(*row)) [[unlikely]] {
     if (layout == Layout::ColMajor) swap_layout(g);
     return false;
   }
   report(context, *row, compute);
   return true;
+}
+
+/// False, with nothing written and `g` as it was: the call takes the long way.
+bool run_quick(Context& whole, Layout layout, GemmArgs& g) {
+  if ((before(g.m) | before(g.n) | before(g.k)) >= kMost || !is_plain(g)) [[unlikely]]
+    return false;
+  return run_if_sound(
+      whole, layout, g, [](const GemmArgs& one) { return is_sound(one); },
+      [&](const ImmediateRow<GemmArgs>& row) {
+        return row.run(g) || run_with_queue(whole, row, g);
+      });
+}
+
+/// run_quick() of a batch at equal distances: of a few small products the long way would take
+/// longer than they do.
+bool run_quick_batch(Context& whole, Layout layout, GemmArgs& g) {
+  if ((before(g.m) | before(g.n) | before(g.k) | before(g.batch)) >= kMost) return false;
+  GemmArgs first = g;
+  first.batch = 1;
+  return is_plain(first) &&
+         run_if_sound(
+             whole, layout, g,
+             [](const GemmArgs& batch) { return is_sound(batch) && is_sound_batch(batch); },
+             [&](const ImmediateRow<GemmArgs>& row) { return run_with_queue(whole, row, g); });
+}
+
+/// What run_quick() has left.
+[[gnu::noinline]] void run_others(Context& context, Layout layout, GemmArgs& args) {
+  if (args.batch < 2 || !run_quick_batch(context, layout, args))
+    detail::gemm_by_hops(context, layout, args);
 }
 
 bool run_quick(Context::Impl& context, const Gf256Args& g) {
@@ -232,7 +281,7 @@ bool run_quick(Context::Impl& context, const Gf256Args& g) {
 namespace detail {
 
 void gemm(Context& context, Layout layout, GemmArgs& args) {
-  if (!run_quick(context, layout, args)) gemm_by_hops(context, layout, args);
+  if (!run_quick(context, layout, args)) run_others(context, layout, args);
 }
 
 void gf256(Context& context, const Gf256Args& args) {
