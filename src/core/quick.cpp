@@ -37,12 +37,13 @@ std::uint64_t padding(std::int64_t ld, std::int64_t cols) {
 std::uint64_t bits(double x) { return std::bit_cast<std::uint64_t>(x); }
 std::uint64_t bits(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
 
-/// Is a call for one product and nothing else, with valid operations? In doubt no. Bits that must
-/// be zero are gathered: to the smallest products every comparison of its own counts.
-bool is_plain(const GemmArgs& g) {
+/// Is a call for products at equal distances and nothing else, with valid operations? In doubt no.
+/// Bits that must be zero, and `others` too, are gathered: to the smallest products every
+/// comparison of its own counts.
+bool is_plain(const GemmArgs& g, std::uint64_t others) {
   const Epilogue& e = g.epilogue;
-  const std::uint64_t more = before(g.batch) | bits(g.A.pointers) | bits(g.B.pointers) |
-                             bits(g.C.pointers) | bits(g.tolerance) | std::uint64_t(e.bias.per) |
+  const std::uint64_t more = others | bits(g.A.pointers) | bits(g.B.pointers) | bits(g.C.pointers) |
+                             bits(g.tolerance) | std::uint64_t(e.bias.per) |
                              std::uint64_t(e.activation) | (bits(e.scale) ^ bits(1.0));
   const bool is_zero = (bits(g.alpha.re) | bits(g.alpha.im)) << 1 == 0;  // of either sign
   const bool converts = g.in == DType::i8 && g.out == DType::f32;
@@ -237,7 +238,8 @@ template <class Sound, class Run>
 
 /// False, with nothing written and `g` as it was: the call takes the long way.
 bool run_quick(Context& whole, Layout layout, GemmArgs& g) {
-  if ((before(g.m) | before(g.n) | before(g.k)) >= kMost || !is_plain(g)) [[unlikely]]
+  if ((before(g.m) | before(g.n) | before(g.k)) >= kMost || !is_plain(g, before(g.batch)))
+      [[unlikely]]
     return false;
   return run_if_sound(
       whole, layout, g, [](const GemmArgs& one) { return is_sound(one); },
@@ -250,9 +252,7 @@ bool run_quick(Context& whole, Layout layout, GemmArgs& g) {
 /// longer than they do.
 bool run_quick_batch(Context& whole, Layout layout, GemmArgs& g) {
   if ((before(g.m) | before(g.n) | before(g.k) | before(g.batch)) >= kMost) return false;
-  GemmArgs first = g;
-  first.batch = 1;
-  return is_plain(first) &&
+  return is_plain(g, 0) &&
          run_if_sound(
              whole, layout, g,
              [](const GemmArgs& batch) { return is_sound(batch) && is_sound_batch(batch); },

@@ -75,15 +75,29 @@ GemmProblem<Accumulator<In>> gemm_problem(const GemmArgs& args, const CudaQueue&
   return gemm_problem<Accumulator<In>>(args, A, B, C, tile_m, tile_n);
 }
 
-/// c = alpha sum + beta c, rounded once.
+/// c = alpha sum + beta c, rounded once; `read_c`: the problem's, where it is known before.
+template <class Out, class Acc>
+__device__ void store(const GemmProblem<Acc>& p, Acc sum, Out* c, bool read_c) {
+  const Acc product = p.alpha * sum;
+  *c = narrow<Out>(read_c ? multiply_add(p.beta, widen(*c), product) : product);
+}
 template <class Out, class Acc>
 __device__ void store(const GemmProblem<Acc>& p, Acc sum, Out* c) {
-  const Acc product = p.alpha * sum;
-  *c = narrow<Out>(p.read_c ? multiply_add(p.beta, widen(*c), product) : product);
+  store(p, sum, c, p.read_c);
 }
 
 inline const char* declines_emulation(const GemmArgs& args, const DeviceInfo&) {
   return is_native(args.compute) ? nullptr : "computes in native arithmetic only";
+}
+
+/// Products of floats that ask for the tensor cores.
+inline bool is_tf32(const GemmArgs& args) {
+  return args.in == DType::f32 && args.compute == Compute::TF32;
+}
+
+/// For kernels that have TF32, or take floats whole, which is more than it asks for.
+inline const char* declines_emulation_but_tf32(const GemmArgs& args, const DeviceInfo& device) {
+  return is_tf32(args) ? nullptr : declines_emulation(args, device);
 }
 
 /// The bits in which addresses and distances of A's and B's rows and matrices are set.

@@ -576,9 +576,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (const char* reason = declines_halfway(args)) return reason;
   if (size_of(args.in) <= 2)
     if (const char* reason = declines_narrow(args, device)) return reason;
-  // To take operands whole is more than TF32 asks for, and takes no longer.
-  if (args.in == DType::f32 && args.compute == Compute::TF32) return nullptr;
-  return declines_emulation(args, device);
+  return declines_emulation_but_tf32(args, device);
 }
 
 /// Parts whose sums are added up by a kernel more.

@@ -19,6 +19,7 @@
 #include "cuda/early.cuh"
 #include "cuda/gemm/gemm.cuh"
 #include "cuda/gemm/instructions.cuh"
+#include "cuda/gemm/short_k.hpp"
 #include "cuda/kernels.hpp"
 #include "cuda/memo.hpp"
 
@@ -327,14 +328,12 @@ bool is_slower_than_planes(const GemmArgs& args, const DeviceInfo& device) {
 /// Whether other rows are faster for batches, as measured with 1,300 on an H200.
 const char* is_slower_for_batches(const GemmArgs& args, const DeviceInfo& device) {
   constexpr std::int64_t kManyRows = 32, kSomeCols = 6, kHalf = 16, kStrip = 32;
-  const bool doubles = args.in == DType::f64 || args.in == DType::cf64;
   const std::int64_t least = args.k <= kDepthStep ? (args.m >= kManyRows ? kSomeCols : kHalf + 1)
                              : args.k <= 2 * kDepthStep
                                  ? (args.in == DType::cf64 ? kStrip : kHalf + 1)
                                  : kStrip + 1;
   if (args.n < least) return "for batches with more columns";
-  if (args.k > (doubles ? 2 * kDepthStep : args.in == DType::cf32 ? 3 * kDepthStep : kMostDepth))
-    return "for batches with a shorter k";
+  if (args.k > short_k_most_depth(args.in)) return "for batches with a shorter k";
   return args.in == DType::cf32 && is_slower_than_planes(args, device) ? "tensor_bf16x6 is faster"
                                                                        : nullptr;
 }

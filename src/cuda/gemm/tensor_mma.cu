@@ -308,7 +308,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
     return "the configuration is for rows that begin and end at multiples of 4 bytes";
   if (!has_panels(args.in) && args.config >= 0 && args.config < int(MmaWay::LooseSmall))
     return "the configuration is for types of 1 and 2 bytes";
-  return is_tf32(args) ? nullptr : declines_emulation(args, device);
+  return declines_emulation_but_tf32(args, device);
 }
 
 std::size_t workspace_bytes(const GemmArgs& args, const DeviceInfo& device) {

@@ -10,11 +10,6 @@ namespace mblas::cuda::gemm {
 /// Most rows, columns and k that a block of one warp takes there.
 inline constexpr std::int64_t kMmaWarp = 32;
 
-/// Products of floats that ask for the tensor cores.
-inline bool is_tf32(const GemmArgs& args) {
-  return args.in == DType::f32 && args.compute == Compute::TF32;
-}
-
 /// Its own estimate of its time, copies of operands included; infinity where it declines, or would
 /// copy those of a batch.
 double tensor_mma_microseconds(const GemmArgs& args, const DeviceInfo& device);

@@ -8,6 +8,7 @@
 // by mma.sync (thin_batch_mma.cu).
 #include <algorithm>
 
+#include "cuda/gemm/short_k.hpp"
 #include "cuda/gemm/thin_batch.cuh"
 #include "cuda/kernels.hpp"
 
@@ -16,13 +17,11 @@ namespace thin_batch_file {
 
 constexpr std::int64_t kMostCount = 16;
 
-/// Whether an operand of `rows` rows of `length` elements, as stored, has no gaps.
-template <class Void>
-bool is_run(const Operand<Void>& x, std::int64_t rows, std::int64_t length) {
-  return !x.pointers && x.ld == length && x.stride == rows * length;
-}
 bool are_runs(const GemmArgs& args) {
   const bool a = is_transposed(args.transA), b = is_transposed(args.transB);
+  const auto is_run = [&](const auto& x, std::int64_t rows, std::int64_t length) {
+    return tiny::is_run(x, args.batch, rows, length);
+  };
   return is_run(args.A, a ? args.k : args.m, a ? args.m : args.k) &&
          is_run(args.B, b ? args.n : args.k, b ? args.k : args.n) && is_run(args.C, args.m, args.n);
 }
@@ -35,8 +34,8 @@ bool is_in_vectors(const GemmArgs& args) { return operand_bits(args) % 16 == 0; 
 bool is_for_short_k(const GemmArgs& args, double bytes) {
   constexpr std::int64_t kRow = 64, kFew = 9;
   constexpr double kMany = 68e6;
-  const std::int64_t most = args.in == DType::f32 ? 32 : args.in == DType::cf32 ? 24 : 16;
-  return args.n >= kRow && args.k <= most && (bytes < kMany || std::min(args.m, args.n) >= kFew);
+  return args.n >= kRow && args.k <= short_k_most_depth(args.in) &&
+         (bytes < kMany || std::min(args.m, args.n) >= kFew);
 }
 
 /// Whether other rows are faster: of 5,200 batches of 2 to 100,000 on an H200 this leaves 2 to 3 %
@@ -54,7 +53,7 @@ bool is_slower(const GemmArgs& args, const DeviceInfo& device) {
   const double groups = each / std::max(1.0, std::floor(40e3 / bytes));  // that fill a block
   const double all = bytes * double(args.batch);
   const bool runs = are_runs(args);
-  const bool tf32 = args.in == DType::f32 && args.compute == Compute::TF32;
+  const bool tf32 = is_tf32(args);
   if (!tf32 && std::max(length, k) <= kSmall && is_in_vectors(args)) return true;
   if (!tf32 && size_of(args.in) > 2 && is_for_short_k(args, all)) return true;
   switch (args.in) {
@@ -89,9 +88,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
     return "needs more shared memory";
   if (device.capability < 80) return "needs compute capability 8.0";
   if (const char* reason = declines_halfway(args)) return reason;
-  // To take operands whole is more than TF32 asks for.
-  if (args.in == DType::f32 && args.compute == Compute::TF32) return nullptr;
-  return declines_emulation(args, device);
+  return declines_emulation_but_tf32(args, device);
 }
 
 void run(const GemmArgs& args, Queue& base) {

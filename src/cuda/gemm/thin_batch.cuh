@@ -36,12 +36,9 @@ struct Products {
   int count;
 };
 
-/// c = alpha sum + beta c, rounded once.
 template <bool kReads, class Out, class Acc>
 __device__ void put(const Problem<Acc>& p, Acc sum, char* at) {
-  Out& c = *reinterpret_cast<Out*>(at);
-  const Acc product = p.alpha * sum;
-  c = narrow<Out>(kReads ? multiply_add(p.beta, widen(c), product) : product);
+  store(p, sum, reinterpret_cast<Out*>(at), kReads);
 }
 
 /// `Multiply` computes them.
@@ -94,11 +91,7 @@ Image image_of(const Operand<Void>& x, std::int64_t batch, std::int64_t rows, st
   Image image = tiny::image_of(x, batch, rows, length, size, rows, length, 1);
   const bool spread =
       image.unit < 16 || image.units % 2 == 1 || (!along_k && length * size >= kLongRow);
-  if (image.run && spread) {
-    tiny::pack(image, size);
-    image.pitch = int(length) * size;
-    image.matrix = int(rows) * image.pitch;
-  }
+  if (image.run && spread) tiny::pack_as_it_lies(image, size);
   return image;
 }
 

@@ -328,6 +328,12 @@ struct Plan {
   }
 };
 
+/// Whether a batch of matrices of `rows` rows of `length` elements, as stored, has no gaps.
+template <class Void>
+bool is_run(const Operand<Void>& x, std::int64_t batch, std::int64_t rows, std::int64_t length) {
+  return !x.pointers && x.ld == length && (batch == 1 || x.stride == rows * length);
+}
+
 /// An operand of `rows` rows of `length` elements of `size` bytes; in shared memory room for
 /// `all_rows` of `all` elements of `spread` times the size.
 template <class Void>
@@ -341,7 +347,7 @@ Image image_of(const Operand<Void>& x, std::int64_t batch, std::int64_t rows, st
   image.unit_shared = image.unit * spread;
   image.pitch = 16 * (int(ceil_div(all * size * spread, 16)) | 1);
   image.matrix = 16 * (int(all_rows) * image.pitch / 16 | 1);
-  image.run = !x.pointers && x.ld == length && (batch == 1 || x.stride == rows * length);
+  image.run = is_run(x, batch, rows, length);
   image.distance = x.ld * size;
   image.by_units = Divisor(std::max(image.units, 1));
   image.by_rows = Divisor(std::max(image.rows, 1));
@@ -354,6 +360,13 @@ inline void pack(Image& x, int size) {
   x.units = x.units * x.unit / size;
   x.unit = size;
   x.by_vectors = Divisor(int(ceil_div(x.units, 8)));
+}
+
+/// The same of what stays in shared memory as it came.
+inline void pack_as_it_lies(Image& x, int size) {
+  pack(x, size);
+  x.pitch = x.units * size;
+  x.matrix = x.rows * x.pitch;
 }
 
 /// `vector` elements of k at a time; elements in shared memory have `spread` times the size.
@@ -372,11 +385,7 @@ inline Plan plan_of(const GemmArgs& args, int vector, int spread, bool lays_out)
   if (lays_out) {
     for (Image* x : {&plan.a, &plan.b})
       if (k > 0 && x->run && x->unit < (spread > 1 ? 16 : 4)) pack(*x, size);
-    if (plan.c.run && plan.c.unit < 4) {
-      pack(plan.c, size_c);
-      plan.c.pitch = int(args.n) * size_c;
-      plan.c.matrix = plan.c.rows * plan.c.pitch;
-    }
+    if (plan.c.run && plan.c.unit < 4) pack_as_it_lies(plan.c, size_c);
   }
   return plan;
 }
