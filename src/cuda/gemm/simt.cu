@@ -41,9 +41,9 @@ struct TilesOf {
 template <>
 struct TilesOf<Complex<float>> {
   static constexpr std::span<const simt::TileInfo> kInfos = simt::kComplexTiles;
-  static constexpr RunTile<Complex<float>> kRun[] = {simt::run_tile_128x64, simt::run_tile_64x64,
-                                                     simt::run_tile_32x32, simt::run_tile_32x16,
-                                                     simt::run_tile_16x32};
+  static constexpr RunTile<Complex<float>> kRun[] = {
+      simt::run_tile_128x64, simt::run_tile_64x64, simt::run_tile_64x32, simt::run_tile_32x64,
+      simt::run_tile_32x32,  simt::run_tile_32x16, simt::run_tile_16x32};
   static_assert(std::size(kRun) == kInfos.size());
 };
 
@@ -193,7 +193,9 @@ void run(const GemmArgs& args, Queue& base) {
 double simt_microseconds(const GemmArgs& args, const DeviceInfo& device) {
   using namespace simt_file;
   constexpr double kCyclesPerMicrosecond = 1700;
-  return choice_instead(shape_of(args, device)).cycles / kCyclesPerMicrosecond;
+  // The estimates choose a tile; where others are chosen instead, complex ones have been too low.
+  const double too_low = args.in == DType::cf32 ? 1.12 : 1;
+  return too_low * choice_instead(shape_of(args, device)).cycles / kCyclesPerMicrosecond;
 }
 
 std::size_t simt_where_bytes(const GemmArgs& args, const DeviceInfo& device) {

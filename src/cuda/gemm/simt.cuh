@@ -32,7 +32,7 @@ namespace mblas::cuda::simt {
 
 /// The shape of a block's work. Lanes lie kLanesM x (32 / kLanesM) on a warp's part of the tile.
 template <int kTileM_, int kTileN_, int kTileK_, int kWarpM_, int kWarpN_, int kLanesM_,
-          int kStages_, int kBlocks_>
+          int kStages_, int kBlocks_, int kRegisters_ = 0>
 struct Tile {
   static constexpr int kTileM = kTileM_, kTileN = kTileN_, kTileK = kTileK_;
   static constexpr int kWarpM = kWarpM_, kWarpN = kWarpN_;
@@ -42,6 +42,7 @@ struct Tile {
   static constexpr int kThreads = 32 * (kTileM / kWarpM) * kWarpsN;
   static constexpr int kStages = kStages_;
   static constexpr int kBlocks = kBlocks_;                        ///< on a multiprocessor at a time
+  static constexpr int kRegisters = kRegisters_;                  ///< at most, or 0: as many as fit
   static constexpr bool kClusters = kTileM * kTileN <= 64 * 128;  ///< may add up slices
   static_assert(kTileM % kWarpM == 0 && kTileN % kWarpN == 0 && 32 % kLanesM == 0);
 };
@@ -534,22 +535,53 @@ __device__ void add(Vector<T>& sum, const Vector<T>& more) {
   for (int e = 0; e < kVector<T>; ++e) sum.e[e] = sum.e[e] + more.e[e];
 }
 
+/// sum += a b in the register that `sum` has: named anew by each multiply-add, sums wander between
+/// registers, and the order of products with them.
+__device__ inline void add_in_place(float& sum, float a, float b) {
+  asm("fma.rn.f32 %0, %1, %2, %0;" : "+f"(sum) : "f"(a), "f"(b));
+}
+
 /// sum += a b, or, kMixed, a conj(b); of complex numbers what the real (0) or the imaginary (1)
-/// part of a gives.
+/// part of a gives with that of b.
 template <bool kMixed, class T>
-__device__ void add_part([[maybe_unused]] int part, T a, T b, T& sum) {
+__device__ void add_part([[maybe_unused]] int part_a, [[maybe_unused]] int part_b, T a, T b,
+                         T& sum) {
   if constexpr (is_complex_v<T>) {
-    const auto b_im = kMixed ? -b.im : b.im;
-    if (part == 0) {
-      sum.re += a.re * b.re;
-      sum.im += a.re * b_im;
-    } else {
-      sum.re -= a.im * b_im;
-      sum.im += a.im * b.re;
-    }
+    const float x = part_a == 0 ? a.re : a.im;
+    const float y = part_b == 0 ? b.re : kMixed ? -b.im : b.im;
+    if (part_a != part_b)
+      add_in_place(sum.im, x, y);
+    else
+      add_in_place(sum.re, part_a == 0 ? x : -x, y);
   } else {
     sum += a * b;
   }
+}
+
+/// Adds up the products of a thread's elements of A and B of one depth, there and back: each
+/// multiply-add shares an operand with the one before, and so reads two registers and not three, of
+/// which a cycle has one of each bank. What is shared is A's, row by row, or, where a thread has
+/// 8x4 complex elements and more, B's, column by column. Of complex numbers all sums have their
+/// first product before any has its second, so that none waits for itself.
+template <class S, bool kMixed, class T>
+__device__ void multiply(const Vector<T> (&a)[S::kMicroM / kVector<T>],
+                         const Vector<T> (&b)[S::kMicroN / kVector<T>],
+                         T (&sum)[S::kMicroM][S::kMicroN]) {
+  constexpr int kVec = kVector<T>, kParts = is_complex_v<T> ? 2 : 1;
+  constexpr bool kByColumns = is_complex_v<T> && S::kMicroM * S::kMicroN >= 32;
+  constexpr int kOuter = kByColumns ? S::kMicroN : S::kMicroM;
+  constexpr int kInner = (kByColumns ? S::kMicroM : S::kMicroN) * kParts;
+#pragma unroll
+  for (int part = 0; part < kParts; ++part)
+#pragma unroll
+    for (int o = 0; o < kOuter; ++o)
+#pragma unroll
+      for (int e = 0; e < kInner; ++e) {
+        const int i = o % 2 == 0 ? e : kInner - 1 - e, inner = i / kParts, other = i % kParts;
+        const int r = kByColumns ? inner : o, c = kByColumns ? o : inner;
+        add_part<kMixed>(kByColumns ? other : part, kByColumns ? part : other,
+                         a[r / kVec].e[r % kVec], b[c / kVec].e[c % kVec], sum[r][c]);
+      }
 }
 
 template <class Shape, class T>
@@ -582,8 +614,7 @@ constexpr int shared_bytes() {
 /// kMixed: one of op(A) and op(B) is conjugated: the sums are those of A conj(B), conjugated at the
 /// end where A is.
 template <class Shape, Copy kCopyA, Copy kCopyB, bool kMixed, class T>
-__global__ void __launch_bounds__(Shape::kThreads, blocks_of<Shape>(kCopyA, kCopyB))
-    tile_kernel(const __grid_constant__ Problem<T> p) {
+__device__ void compute_tiles(const Problem<T>& p) {
   using S = Shape;
   constexpr int kVec = kVector<T>, kDepth = S::kTileK, kStages = S::kStages;
   constexpr int kPitchA = kPitch<T, S::kTileM>, kPitchB = kPitch<T, S::kTileN>;
@@ -699,17 +730,7 @@ __global__ void __launch_bounds__(Shape::kThreads, blocks_of<Shape>(kCopyA, kCop
                 b.unit(still_more);
             }
           }
-          // There and back: each multiply-add shares an operand with the one before, and so reads
-          // two registers and not three, of which a cycle has only two.
-          constexpr int kParts = is_complex_v<T> ? 2 : 1;
-#pragma unroll
-          for (int r = 0; r < S::kMicroM * kParts; ++r)
-#pragma unroll
-            for (int e = 0; e < S::kMicroN; ++e) {
-              const int c = r % 2 == 0 ? e : S::kMicroN - 1 - e;
-              add_part<kMixed>(r % kParts, left[l % 2][r / kParts / kVec].e[r / kParts % kVec],
-                               right[l % 2][c / kVec].e[c % kVec], sum[r / kParts][c]);
-            }
+          multiply<S, kMixed>(left[l % 2], right[l % 2], sum);
         }
       }
       wait_copies<0>();
@@ -776,6 +797,24 @@ __global__ void __launch_bounds__(Shape::kThreads, blocks_of<Shape>(kCopyA, kCop
     __syncthreads();
     if (threadIdx.x == 0) work.advance(p, p.first_block + blockIdx.x);
   }
+}
+
+template <class Shape, Copy kCopyA, Copy kCopyB, bool kMixed, class T>
+__global__ void __launch_bounds__(Shape::kThreads, blocks_of<Shape>(kCopyA, kCopyB))
+    tile_kernel(const __grid_constant__ Problem<T> p) {
+  compute_tiles<Shape, kCopyA, kCopyB, kMixed>(p);
+}
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+inline constexpr int kMoreRegisters = 8;  // or some would be spilled
+#else
+inline constexpr int kMoreRegisters = 0;
+#endif
+/// With fewer registers than there are: where some are free, the assembler gives sums others than
+/// they had.
+template <class Shape, Copy kCopyA, Copy kCopyB, bool kMixed, class T>
+__global__ void __maxnreg__(Shape::kRegisters + kMoreRegisters)
+    tight_tile_kernel(const __grid_constant__ Problem<T> p) {
+  compute_tiles<Shape, kCopyA, kCopyB, kMixed>(p);
 }
 
 /// C = alpha (the sum of what blocks have computed) + beta C for the tiles that were cut: a thread

@@ -37,11 +37,15 @@ void launch_kernel(Problem<T> p, const CudaQueue& queue) {
 
 template <class Shape, Copy kCopyA, Copy kCopyB, class T>
 void launch_tiles(const Problem<T>& p, const CudaQueue& queue) {
-  if constexpr (is_complex_v<T>) {
-    if (p.conjugate_a != p.conjugate_b)
-      return launch_kernel<tile_kernel<Shape, kCopyA, kCopyB, true, T>, Shape>(p, queue);
-  }
-  launch_kernel<tile_kernel<Shape, kCopyA, kCopyB, false, T>, Shape>(p, queue);
+  const auto launch = [&]<bool kMixed>() {
+    if constexpr (Shape::kRegisters > 0)
+      launch_kernel<tight_tile_kernel<Shape, kCopyA, kCopyB, kMixed, T>, Shape>(p, queue);
+    else
+      launch_kernel<tile_kernel<Shape, kCopyA, kCopyB, kMixed, T>, Shape>(p, queue);
+  };
+  if constexpr (is_complex_v<T>)
+    if (p.conjugate_a != p.conjugate_b) return launch.template operator()<true>();
+  launch.template operator()<false>();
 }
 
 /// Computes the tiles of `p` in the given shape.
@@ -94,6 +98,8 @@ void run_tile_32x16(const Problem<float>&, Copy, Copy, const CudaQueue&);
 void run_tile_16x32(const Problem<float>&, Copy, Copy, const CudaQueue&);
 void run_tile_128x64(const Problem<Complex<float>>&, Copy, Copy, const CudaQueue&);
 void run_tile_64x64(const Problem<Complex<float>>&, Copy, Copy, const CudaQueue&);
+void run_tile_64x32(const Problem<Complex<float>>&, Copy, Copy, const CudaQueue&);
+void run_tile_32x64(const Problem<Complex<float>>&, Copy, Copy, const CudaQueue&);
 void run_tile_32x32(const Problem<Complex<float>>&, Copy, Copy, const CudaQueue&);
 void run_tile_32x16(const Problem<Complex<float>>&, Copy, Copy, const CudaQueue&);
 void run_tile_16x32(const Problem<Complex<float>>&, Copy, Copy, const CudaQueue&);

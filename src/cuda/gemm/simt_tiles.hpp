@@ -35,9 +35,10 @@ inline constexpr TileInfo kTiles[] = {
     {32, 16, 16, 19, 61.5, 3.45, true},    {16, 32, 16, 19, 60, 3.37, true},
 };
 inline constexpr TileInfo kComplexTiles[] = {
-    {128, 64, 16, 2, 22, 1.9, true},    {64, 64, 16, 3, 24.2, 1.61, true},
-    {32, 32, 16, 6, 24.3, 1.3, true},   {32, 16, 16, 10, 20, 1.34, true},
-    {16, 32, 16, 10, 19.3, 1.33, true},
+    {128, 64, 8, 2, 26.4, 1.5, true},  {64, 64, 8, 3, 27.2, 1.02, true},
+    {64, 32, 8, 4, 26.2, 1.05, true},  {32, 64, 8, 4, 25.7, 1.03, true},
+    {32, 32, 8, 6, 25.1, 1.15, true},  {32, 16, 8, 10, 20.2, 1.42, true},
+    {16, 32, 8, 10, 19.6, 1.43, true},
 };
 
 /// Whether blocks of such a tile can have ranges of steps, of several tiles: smaller ones have no
