@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <span>
 
 #include "cuda/gemm/clusters.hpp"
 #include "cuda/gemm/simt.cuh"
@@ -48,9 +49,21 @@ void launch_tiles(const Problem<T>& p, const CudaQueue& queue) {
   launch.template operator()<false>();
 }
 
+/// Whether the tile's row in simt_tiles.hpp, which cuts k, says of it what its shape does.
+template <class Shape, class T>
+constexpr bool is_as_listed() {
+  const std::span<const TileInfo> tiles =
+      is_complex_v<T> ? std::span<const TileInfo>(kComplexTiles) : kTiles;
+  return std::ranges::any_of(tiles, [](const TileInfo& t) {
+    return t.m == Shape::kTileM && t.n == Shape::kTileN && t.depth == Shape::kTileK &&
+           t.clusters == Shape::kClusters;
+  });
+}
+
 /// Computes the tiles of `p` in the given shape.
 template <class Shape, class T>
 void run_tiles(Problem<T> p, Copy copy_a, Copy copy_b, const CudaQueue& queue) {
+  static_assert(is_as_listed<Shape, T>());
   p.tiles.rows = ceil_div(p.m, Shape::kTileM);
   p.tiles.cols = ceil_div(p.n, Shape::kTileN);
   // Elements are the way for every alignment: one operand's want of it is not worth two more
