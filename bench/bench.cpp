@@ -179,7 +179,8 @@ class Bench {
     if (site) return *site;
     std::unique_ptr<Queue> queue;
     if (device_backend) {
-      queue = device_backend->make_queue({.device = options_.device});
+      queue =
+          device_backend->make_queue({.device = options_.device, .own_stream = options_.graphs});
       if (device_copy_ == 0) {
         device_copy_ = copy_bandwidth(*queue);
         gpu_ = queue->device().name;
@@ -198,6 +199,10 @@ class Bench {
     return *site;
   }
   bool on_device(const Backend& backend) const { return !is_host(backend) && !options_.host; }
+  bool in_graphs(const Backend& backend) const { return options_.graphs && on_device(backend); }
+  Timer timer_of(const Subject& subject) const {
+    return {*subject.site, subject.calls, options_.graphs && subject.site->queue()};
+  }
   Site& site_of(Backend& backend) {
     Site& site = site_on(on_device(backend) ? &backend : nullptr);
     if (options_.pinned && options_.host && !is_host(backend) && pinned_.empty()) {
@@ -233,6 +238,7 @@ class Bench {
     context.set_verify("");
     context.set_num_threads(threads_);
     if (!is_host(backend)) context.set_device(options_.device);
+    if (in_graphs(backend)) context.set_stream(stream_of(*made->site->queue()));
     if (!kernel.empty()) context.set_kernel(fmt::format("{}={}", cases::op_of(c), kernel));
     made->calls = calls_of(c, made->site->runs(), context, keep);
     return made;
@@ -313,6 +319,7 @@ class Bench {
     row.host_operands = options_.host && !is_host(backend);
     row.pinned = row.host_operands && options_.pinned;
     row.hot = hot();
+    row.in_graphs = in_graphs(backend);
     if (options_.keep) row.kept = *options_.keep == GemmPlan::Operand::A ? "A" : "B";
     if (is_host(backend)) row.threads = threads_;
     try {
@@ -327,8 +334,8 @@ class Bench {
       failed_ |= !row.outcome.ok;
       if (options_.ladder && on_device(backend)) row.launches = launches(backend, *candidate);
       find_references();
-      std::vector<Timer> timers{Timer(*candidate->site, candidate->calls)};
-      for (const auto& r : references_) timers.emplace_back(*r->site, r->calls);
+      std::vector<Timer> timers{timer_of(*candidate)};
+      for (const auto& r : references_) timers.push_back(timer_of(*r));
       std::optional<Link> link;
       if (row.pinned) {
         Site& site = *candidate->site;
@@ -377,7 +384,7 @@ class Bench {
     } catch (const Error& e) {  // what cannot be captured is not described
       if (e.status() != Status::NotSupported) throw;
     }
-    context.set_stream(nullptr);
+    context.set_stream(stream_of(*subject.site->queue()));
     return list;
   }
 
@@ -530,7 +537,7 @@ class Bench {
     }
     if (one->trial_ms < kVeryLongCallMs ||
         (one->trial_ms < kEndlessCallMs && one->trial_ms < kHopeless * best_ms)) {
-      std::vector<Timer> timer{Timer(*one->site, one->calls)};
+      std::vector<Timer> timer{timer_of(*one)};
       one->trial_ms = measure(timer, {.repeats = one->trial_ms < kLongCallMs ? kTrialRepeats
                                                                              : kLongTrialRepeats,
                                       .max_seconds = kTrialSeconds})[0]

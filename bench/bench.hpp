@@ -23,6 +23,7 @@ struct BenchOptions {
   bool ladder = false;  ///< also asks what kernels take of a GPU, and prints tables of a case
   bool host = false;    ///< device backends get operands in host memory
   bool pinned = false;  ///< and that memory pinned
+  bool graphs = false;  ///< calls on a device are timed as CUDA graphs of several
   std::optional<GemmPlan::Operand> keep;  ///< which operand the calls of gemm keep in a plan
   bool hot = false;         ///< the same operands every time, so that small ones stay in cache
   bool hot_host = false;    ///< the same for host_cases

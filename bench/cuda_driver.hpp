@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 
 namespace mblas::bench {
@@ -17,6 +18,23 @@ class Pinned {
 
  private:
   void* data_;
+};
+
+/// Work to be launched as one graph.
+class Graph {
+ public:
+  /// What `work` issues to `stream`, which is not the default one; nothing runs yet. DeviceError
+  /// where something in it cannot be captured.
+  Graph(void* stream, const std::function<void()>& work);
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  void launch() const;
+
+ private:
+  void* stream_;
+  void* executable_ = nullptr;
 };
 
 /// Words of four bytes that a device can read from its shared memory in a second, each thread its

@@ -131,6 +131,11 @@ void add_bench(CLI::App& app, BenchFlags& flags) {
   bench->add_flag("--host", o.host, "operands in host memory for device backends too");
   bench->add_flag("--pinned", o.pinned, "with --host: in memory that the CUDA driver has pinned")
       ->needs("--host");
+  bench
+      ->add_flag("--graph", o.graphs,
+                 "calls on a device are captured into CUDA graphs and timed as those run, which "
+                 "leaves out what the host does")
+      ->excludes("--host");
   bench->add_option("--keep", o.keep, "A or B: the calls of gemm keep that operand in a plan")
       ->transform(CLI::CheckedTransformer(std::map<std::string, GemmPlan::Operand>{
           {"A", GemmPlan::Operand::A}, {"B", GemmPlan::Operand::B}}));

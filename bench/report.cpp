@@ -106,6 +106,7 @@ std::string row_json(const Row& row) {
                        : row.host_operands ? "host"
                                            : "native")
       .add("hot", row.hot);
+  if (row.in_graphs) json.add("graph", true);
   if (row.threads > 0) json.add("threads", row.threads);
   if (!row.skipped.empty()) return json.add("skipped", row.skipped).text();
   json.add("ms", row.ms)

@@ -29,6 +29,7 @@ struct Row {
   bool tuned = false;                  ///< kernel and configuration are the tune file's
   bool host_operands = false;          ///< a device backend was given host memory
   bool pinned = false;                 ///< which was pinned
+  bool in_graphs = false;              ///< the calls of a sample were one CUDA graph
   std::string kept;                    ///< A or B: which operand a plan kept; else empty
   std::string skipped;                 ///< why it was not run; the rest is then meaningless
   Compute compute = Compute::Default;  ///< what was used

@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "case_flags.hpp"
+#include "survey.hpp"
 
 namespace mblas::bench {
 namespace {
@@ -241,6 +242,13 @@ const std::vector<Suite>& table() {
            "gemm --type f32,f64,bf16 -m 65,100 -n m -k m --batch 2000",
            "gemm --type i8 -m 65,100,128,200 -n m -k m --batch 300",
        }},
+      {"survey",
+       "products of every type whose sizes, batches and operations are drawn at random",
+       "",
+       10,
+       {survey(false).begin(), survey(false).end()},
+       {survey(true).begin(), survey(true).end()},
+       true},
       {"emulated",
        "products of float and double made of narrower types, against native arithmetic",
        "",

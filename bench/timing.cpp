@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "machine.hpp"
+#include "mblas/launches.hpp"
 
 namespace mblas::bench {
 namespace {
@@ -25,6 +26,8 @@ constexpr double kMemoryShare = 0.4;
 
 /// A sample lasts this long at least, so that the clock's resolution and its own cost vanish.
 constexpr double kDeviceSampleMs = 1.0, kHostSampleMs = 0.2;
+
+constexpr int kMostGraphCalls = 100;
 
 constexpr double kSettled = 0.03;  // relative difference of two samples in a row
 constexpr int kLeastWarmUps = 3, kMostWarmUps = 20;
@@ -74,18 +77,22 @@ double Samples::deviation() const {
   return std::sqrt(sum / double(ms.size() - 1));
 }
 
+void Timer::issue(int count) {
+  for (int i = 0; i < count; ++i) calls_[site_->next()]();
+}
+
 double Timer::time(int count) {
   Queue* queue = site_->queue();
   if (!queue) {
     const Clock::time_point start = Clock::now();
-    for (int i = 0; i < count; ++i) calls_[site_->next()]();
+    issue(count);
     return milliseconds_since(start) / count;
   }
-  // The call before the first mark keeps the device busy while the host issues the others: what is
+  // What goes before the first mark keeps the device busy while the host issues the rest: what is
   // timed is the device's work, not how long it waited for the first of it.
-  if (last_ms_ < kLongCallMs) calls_[site_->next()]();
+  if (last_ms_ < kLongCallMs) graph_ ? graph_->launch() : issue(1);
   queue->mark(0);
-  for (int i = 0; i < count; ++i) calls_[site_->next()]();
+  graph_ ? graph_->launch() : issue(count);
   queue->mark(1);
   return queue->elapsed_ms(0, 1) / count;
 }
@@ -102,6 +109,9 @@ void Timer::warm_up() {
     if (now >= kLongCallMs || (i >= kLeastWarmUps && std::fabs(now - last) <= kSettled * now))
       break;
   }
+  if (!in_graphs_) return;
+  count_ = std::min(count_, kMostGraphCalls);
+  graph_ = std::make_shared<const Graph>(stream_of(*site_->queue()), [this] { issue(count_); });
 }
 
 double Timer::sample(bool untimed_first) {

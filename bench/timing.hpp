@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "cuda_driver.hpp"
 #include "mblas/backend.hpp"
 #include "peer.hpp"
 #include "problem.hpp"
@@ -57,7 +58,10 @@ struct TimingOptions {
 /// they are done.
 class Timer {
  public:
-  Timer(Site& site, std::span<const Call> calls) : site_(&site), calls_(calls) {}
+  /// `in_graphs`: the calls of a sample are launched as one CUDA graph. The site's queue must have
+  /// a stream of its own, which they are issued to.
+  Timer(Site& site, std::span<const Call> calls, bool in_graphs = false)
+      : site_(&site), calls_(calls), in_graphs_(in_graphs) {}
 
   /// Calls until the times have settled; chooses how many calls make a sample long enough to be
   /// timed.
@@ -67,9 +71,12 @@ class Timer {
 
  private:
   double time(int count);
+  void issue(int count);
 
   Site* site_;
   std::span<const Call> calls_;
+  bool in_graphs_;
+  std::shared_ptr<const Graph> graph_;  ///< of count_ calls, once they have settled
   int count_ = 1;
   double last_ms_ = 0;
 };
