@@ -76,6 +76,22 @@ bool is_amd() {
 #endif
 }
 
+/// By family and model: compilers' __builtin_cpu_is takes some of Zen 4 for it.
+bool is_zen3() {
+#ifdef MBLAS_HAVE_ISA_AVX2
+  static const bool zen3 = [] {
+    unsigned signature, b, c, d;
+    if (!is_amd() || !__get_cpuid(1, &signature, &b, &c, &d)) return false;
+    const unsigned family = (signature >> 8 & 0xf) + (signature >> 20 & 0xff);
+    const unsigned tens = signature >> 16 & 0xf;  // of the model
+    return family == 0x19 && (tens == 0 || tens == 2 || tens == 4 || tens == 5);
+  }();
+  return zen3;
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
 const CpuIsa& select_isa(std::string_view forced) {
@@ -104,6 +120,7 @@ const CpuIsa& detail::choose_isa() {
 void force_isa(std::string_view name) { detail::current_isa.store(&select_isa(name)); }
 
 bool follows_few_rows() { return is_amd(); }
+bool follows_rows_far() { return is_zen3(); }
 bool meets_soon() { return is_amd(); }
 bool spares_loads() { return !is_amd(); }
 

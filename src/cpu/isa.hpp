@@ -384,6 +384,10 @@ inline const CpuIsa& isa() {
 /// next lines had better be asked for? So it is on Zen, and not on Emerald Rapids.
 bool follows_few_rows();
 
+/// Do the CPU's own prefetchers run so far along rows that come from memory that lines had better
+/// be asked for close ahead? So it is on Zen 3, and not on Zen 4.
+bool follows_rows_far();
+
 /// Do threads on different cores start and end together within some thousand cycles? So it is on
 /// Zen.
 bool meets_soon();

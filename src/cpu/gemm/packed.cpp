@@ -25,7 +25,8 @@
 // Where the second-level cache is small a panel of B stays in the first level and packed rows of A
 // pass by. Elsewhere that is slower, also with pages of 4 KiB (an Emerald Rapids Xeon by AVX-512:
 // float 1024³ takes 1.06 to 1.27 times as long, 511³ 1.0 to 1.16, double 1024³ 1.1 to 1.18; by AVX2
-// 1.01 to 1.05).
+// 1.01 to 1.05; a Zen 3, with 512 KiB, float 1023³ 1.08 to 1.11, double 511³ 1.0 to 1.14, 1023³ and
+// 1025×1027×1029 1.04 to 1.2, either 128³ 1.09).
 //
 // Slices of A that are copied as they meet the first block of B are kept for the others: of float
 // 4096³, whose B is cut into eight, copying took 5 to 7 percent, of 2048³ 1 to 4.
@@ -45,7 +46,7 @@ namespace {
 constexpr std::int64_t kAlignment = 64;
 constexpr int kMostGroups = 64;                 // columns of the grid
 constexpr std::int64_t kMostRows = 4096;        // of A that a thread packs at a time
-constexpr std::int64_t kLargeSecond = 1 << 20;  // bytes of a second-level cache that feeds panels
+constexpr std::int64_t kLargeSecond = 1 << 19;  // bytes of a second-level cache that feeds panels
 constexpr std::int64_t kMostDepth = 512;        // of a block of B
 constexpr std::int64_t kRoom = 40 << 20, kThreadRoom = 4 << 20;  // of workspace, to keep copies in
 constexpr std::int64_t kSlicesByPanel = 6;  // of A, for which a panel of B is packed by itself
@@ -120,7 +121,9 @@ bool collide(std::int64_t pitch, int rows) {
 std::int64_t slices_worth_packing(const GemmArgs& args, const GemmPanels& panels, const Plan& p) {
   const int size = panels.size;
   if (args.k == 0) return std::numeric_limits<std::int64_t>::max();
-  if (is_transposed(args.transB) || args.k * args.n * size > cache_sizes().second / 8 * 5) return 0;
+  const std::int64_t second = cache_sizes().second;
+  const std::int64_t most = second > kLargeSecond ? second / 8 * 5 : second / 2;
+  if (is_transposed(args.transB) || args.k * args.n * size > most) return 0;
   const std::int64_t pitch = args.B.ld * size;
   const bool far = pitch >= 4096;
   if (!p.by_rows) return far ? 3 : 6;
@@ -238,9 +241,11 @@ Plan plan(const GemmArgs& args, const GemmPanels& panels, int num_threads) {
       by_panel || (p.by_rows && !trans_a && k <= kMostDepth && k * args.n * size <= cache.second);
   p.kc = whole_k ? k : std::min(part_of(k, most_k, 8), k);
 
-  // A block of B has half of the second-level cache, or the rows of A that pass by have it.
-  const std::int64_t most_n =
-      (p.by_rows ? cache.second / 2 : std::int64_t{4} << 20) / (p.kc * size);
+  // A block of B has half of the second-level cache, three quarters of one that is small (a Zen 3:
+  // float 2048³ 0.96 of the time, double 1024³ 0.95, complex 512³ 0.94), or the rows of A that pass
+  // by have half.
+  const std::int64_t b_room = cache.second > kLargeSecond ? cache.second / 2 : cache.second / 4 * 3;
+  const std::int64_t most_n = (p.by_rows ? b_room : std::int64_t{4} << 20) / (p.kc * size);
   p.nc = part_of(own_cols, std::max<std::int64_t>(most_n / panels.nr, 1) * panels.nr, panels.nr);
   if (by_panel) p.nc = panels.nr;
   if (narrow) p.nc = std::max(p.nc, own_cols);
