@@ -19,6 +19,7 @@
 #include "cuda/early.cuh"
 #include "cuda/gemm/gemm.cuh"
 #include "cuda/gemm/instructions.cuh"
+#include "cuda/gemm/products.cuh"
 #include "cuda/gemm/short_k.hpp"
 #include "cuda/kernels.hpp"
 #include "cuda/memo.hpp"
@@ -175,11 +176,8 @@ __global__ void __launch_bounds__(kThreads, V::kLimits.blocks())
       for (int r = 0; r < kRows; ++r) unit[r] = *reinterpret_cast<const Unit*>(x + r * kPitch + l);
 #pragma unroll
       for (int e = 0; e < kVector<T>; ++e)
-#pragma unroll
-        for (int r = 0; r < kRows; ++r)
-#pragma unroll
-          for (int c = 0; c < kCols; ++c)
-            sum[r][c] = multiply_add(unit[r].e[e], y[l + e][c], sum[r][c]);
+        add_products<Reuse::B>([&](int r) { return unit[r].e[e]; },
+                               [&](int c) { return y[l + e][c]; }, sum);
     }
     const auto for_each_inside = [&](const auto& f) {
 #pragma unroll

@@ -25,6 +25,7 @@
 #include "cuda/gemm/groups.cuh"
 #include "cuda/gemm/instructions.cuh"
 #include "cuda/gemm/pairs.cuh"
+#include "cuda/gemm/products.cuh"
 #include "cuda/gemm/schedule.hpp"
 #include "cuda/gemm/simt_tiles.hpp"
 
@@ -535,55 +536,6 @@ __device__ void add(Vector<T>& sum, const Vector<T>& more) {
   for (int e = 0; e < kVector<T>; ++e) sum.e[e] = sum.e[e] + more.e[e];
 }
 
-/// sum += a b in the register that `sum` has: named anew by each multiply-add, sums wander between
-/// registers, and the order of products with them.
-__device__ inline void add_in_place(float& sum, float a, float b) {
-  asm("fma.rn.f32 %0, %1, %2, %0;" : "+f"(sum) : "f"(a), "f"(b));
-}
-
-/// sum += a b, or, kMixed, a conj(b); of complex numbers what the real (0) or the imaginary (1)
-/// part of a gives with that of b.
-template <bool kMixed, class T>
-__device__ void add_part([[maybe_unused]] int part_a, [[maybe_unused]] int part_b, T a, T b,
-                         T& sum) {
-  if constexpr (is_complex_v<T>) {
-    const float x = part_a == 0 ? a.re : a.im;
-    const float y = part_b == 0 ? b.re : kMixed ? -b.im : b.im;
-    if (part_a != part_b)
-      add_in_place(sum.im, x, y);
-    else
-      add_in_place(sum.re, part_a == 0 ? x : -x, y);
-  } else {
-    sum += a * b;
-  }
-}
-
-/// Adds up the products of a thread's elements of A and B of one depth, there and back: each
-/// multiply-add shares an operand with the one before, and so reads two registers and not three, of
-/// which a cycle has one of each bank. What is shared is A's, row by row, or, where a thread has
-/// 8x4 complex elements and more, B's, column by column. Of complex numbers all sums have their
-/// first product before any has its second, so that none waits for itself.
-template <class S, bool kMixed, class T>
-__device__ void multiply(const Vector<T> (&a)[S::kMicroM / kVector<T>],
-                         const Vector<T> (&b)[S::kMicroN / kVector<T>],
-                         T (&sum)[S::kMicroM][S::kMicroN]) {
-  constexpr int kVec = kVector<T>, kParts = is_complex_v<T> ? 2 : 1;
-  constexpr bool kByColumns = is_complex_v<T> && S::kMicroM * S::kMicroN >= 32;
-  constexpr int kOuter = kByColumns ? S::kMicroN : S::kMicroM;
-  constexpr int kInner = (kByColumns ? S::kMicroM : S::kMicroN) * kParts;
-#pragma unroll
-  for (int part = 0; part < kParts; ++part)
-#pragma unroll
-    for (int o = 0; o < kOuter; ++o)
-#pragma unroll
-      for (int e = 0; e < kInner; ++e) {
-        const int i = o % 2 == 0 ? e : kInner - 1 - e, inner = i / kParts, other = i % kParts;
-        const int r = kByColumns ? inner : o, c = kByColumns ? o : inner;
-        add_part<kMixed>(kByColumns ? other : part, kByColumns ? part : other,
-                         a[r / kVec].e[r % kVec], b[c / kVec].e[c % kVec], sum[r][c]);
-      }
-}
-
 template <class Shape, class T>
 constexpr bool has_ranges(Copy a, Copy b) {
   return has_ranges(Shape::kTileM * Shape::kTileN * int(sizeof(T)),
@@ -620,6 +572,7 @@ __device__ void compute_tiles(const Problem<T>& p) {
   constexpr int kPitchA = kPitch<T, S::kTileM>, kPitchB = kPitch<T, S::kTileN>;
   constexpr unsigned kBytesA = kDepth * kPitchA * sizeof(T);
   constexpr unsigned kStageBytes = kBytesA + kDepth * kPitchB * sizeof(T);
+  constexpr Reuse kReuse = is_complex_v<T> && S::kMicroM * S::kMicroN >= 32 ? Reuse::B : Reuse::A;
   static_assert(kDepth % 2 == 0, "the last depth of a step fetches into the first's registers");
   extern __shared__ __align__(128) unsigned char shared[];
 
@@ -730,7 +683,9 @@ __device__ void compute_tiles(const Problem<T>& p) {
                 b.unit(still_more);
             }
           }
-          multiply<S, kMixed>(left[l % 2], right[l % 2], sum);
+          add_products<kReuse, kMixed>([&](int r) { return left[l % 2][r / kVec].e[r % kVec]; },
+                                       [&](int c) { return right[l % 2][c / kVec].e[c % kVec]; },
+                                       sum);
         }
       }
       wait_copies<0>();

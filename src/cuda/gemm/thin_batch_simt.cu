@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "cuda/gemm/parts.cuh"
+#include "cuda/gemm/products.cuh"
 #include "cuda/gemm/thin_batch.cuh"
 
 namespace mblas::cuda::thin_batch {
@@ -40,7 +41,7 @@ struct MultiplySimt {
       for (int e = 0; e < kCols; ++e)
         y[e] = some.y + g * p.y.matrix + min(col * kCols + e, p.count - 1) * p.y_line +
                member * p.y_step;
-      T sum[kSums] = {};
+      T each[kRows][kCols] = {};
 #pragma unroll 2
       for (int l = member; l < k; l += team) {
         T a[kRows], b[kCols];
@@ -54,12 +55,11 @@ struct MultiplySimt {
           b[e] = widen(*reinterpret_cast<const T*>(y[e]), p.conjugate_y);
           y[e] += y_hop;
         }
-#pragma unroll
-        for (int i = 0; i < kRows; ++i)
-#pragma unroll
-          for (int j = 0; j < kCols; ++j)
-            sum[i * kCols + j] = multiply_add(a[i], b[j], sum[i * kCols + j]);
+        add_products<Reuse::B>([&](int i) { return a[i]; }, [&](int j) { return b[j]; }, each);
       }
+      T sum[kSums] = {};
+#pragma unroll
+      for (int e = 0; e < kRows * kCols; ++e) sum[e] = each[e / kCols][e % kCols];
       char* const c = some.c + g * p.c.matrix + row * p.c_x + col * kCols * p.c_y;
       const int right = p.count - col * kCols, below = p.length - row;
       if (p.team == 0) {

@@ -2,6 +2,7 @@
 // of up to four elements.
 #pragma once
 
+#include "cuda/gemm/products.cuh"
 #include "cuda/gemm/tiny.cuh"
 
 namespace mblas::cuda::tiny {
@@ -82,10 +83,8 @@ struct MultiplySimt {
         right.read(b, shared, p.b, l, p.conjugate_b);
 #pragma unroll
         for (int e = 0; e < kVec; ++e)
-#pragma unroll
-          for (int i = 0; i < kRows; ++i)
-#pragma unroll
-            for (int j = 0; j < kCols; ++j) sum[i][j] = multiply_add(a[i][e], b[j][e], sum[i][j]);
+          add_products<Reuse::A>([&](int i) { return a[i][e]; }, [&](int j) { return b[j][e]; },
+                                 sum);
       }
       char* const c = results + g * p.c.matrix;
 #pragma unroll
