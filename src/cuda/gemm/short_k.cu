@@ -17,10 +17,13 @@
 
 #include "core/config_list.hpp"
 #include "cuda/early.cuh"
+#include "cuda/gemm/fitted.hpp"
 #include "cuda/gemm/gemm.cuh"
 #include "cuda/gemm/instructions.cuh"
 #include "cuda/gemm/products.cuh"
 #include "cuda/gemm/short_k.hpp"
+#include "cuda/gemm/simt.hpp"
+#include "cuda/gemm/tensor_f64.hpp"
 #include "cuda/kernels.hpp"
 #include "cuda/memo.hpp"
 
@@ -271,9 +274,11 @@ const ConfigList<int>& configs() {
   return list;
 }
 
-constexpr std::int64_t kNarrow = 256;  // columns, of which a block takes few
-constexpr std::int64_t kFewCols = 64;  // of which single products are taken, if they are real,
-constexpr std::int64_t kTall = 256;    // with so many rows, where tall does not take them
+constexpr std::int64_t kNarrow = 256;    // columns, of which a block takes few
+constexpr std::int64_t kFewCols = 64;    // of which single products are taken, if they are real,
+constexpr std::int64_t kTall = 256;      // with so many rows, where tall does not take them
+constexpr std::int64_t kLeastCols = 16;  // of single products
+constexpr double kCyclesPerMicrosecond = 1980;  // of tensor_f64's estimates
 
 /// The configuration's, else of batches and of few columns what is estimated to be fastest, of
 /// single products what was on an H200: more columns read less of A, fewer make more blocks, each
@@ -323,46 +328,81 @@ bool is_slower_than_planes(const GemmArgs& args, const DeviceInfo& device) {
          has_vectors(args.B, args);
 }
 
-/// Whether other rows are faster for batches, as measured with 1,300 on an H200.
-const char* is_slower_for_batches(const GemmArgs& args, const DeviceInfo& device) {
+/// Why batches are for other rows, as measured with 1,300 on an H200.
+const char* leaves_batch(const GemmArgs& args) {
   constexpr std::int64_t kManyRows = 32, kSomeCols = 6, kHalf = 16, kStrip = 32;
   const std::int64_t least = args.k <= kDepthStep ? (args.m >= kManyRows ? kSomeCols : kHalf + 1)
                              : args.k <= 2 * kDepthStep
                                  ? (args.in == DType::cf64 ? kStrip : kHalf + 1)
                                  : kStrip + 1;
   if (args.n < least) return "for batches with more columns";
-  if (args.k > short_k_most_depth(args.in)) return "for batches with a shorter k";
-  return args.in == DType::cf32 && is_slower_than_planes(args, device) ? "tensor_bf16x6 is faster"
-                                                                       : nullptr;
+  return args.k > short_k_most_depth(args.in) ? "for batches with a shorter k" : nullptr;
 }
 
-/// Whether they are for single products, as measured on an H200 and an H100.
-const char* is_slower(const GemmArgs& args, const DeviceInfo& device) {
-  if (args.batch > 1) return is_slower_for_batches(args, device);
-  if (args.n < kFewCols || args.m < kLeastRows) {
-    const bool real = args.in == DType::f32 || args.in == DType::f64;
-    return real && args.m >= kTall ? nullptr : "for C of at least 8 rows and 64 columns";
-  }
+/// Why single products of doubles and complex numbers are, as measured on an H200 and an H100.
+const char* leaves_single(const GemmArgs& args) {
   const bool turned = is_transposed(args.transB), strip = args.n <= kFewCols;
   const double results = double(args.m) * double(args.n);
-  if (args.in == DType::f32) {
-    // Many columns and few rows, or B turned for few columns: small tiles begin sooner.
-    const bool is_slow = turned ? !strip && args.n < 2048 && (args.m >= 1000 || args.k > 16)
-                                : args.k > 16 && args.n >= kNarrow && results < 1 << 18;
-    return is_slow ? "small tiles are faster" : nullptr;
-  }
   if (args.in == DType::f64) {
     const bool is_slow = turned || args.k > 24 || (args.k > 16 && results < 550e3) ||
-                         (args.k > 8 && args.m <= 128 && !strip);
+                         (args.k > 8 && args.m <= 128 && !strip) ||
+                         (args.n < kFewCols && args.m < kTall);
     return is_slow ? "the fp64 tensor cores are faster" : nullptr;
   }
+  if (args.n < kFewCols) return "for complex C of at least 64 columns";
   if (args.in == DType::cf64)
     return args.k > kDepthStep ? "the fp64 tensor cores are faster" : nullptr;
   if (args.k > 24) return "for complex numbers with k of at most 24";
   const bool few = turned ? results < (args.k > 8 ? 1.5e6 : 450e3)
                           : !strip && results < (args.k > 8 ? 450e3 : 100e3);
-  if (few) return "small tiles are faster";
-  return is_slower_than_planes(args, device) ? "tensor_bf16x6 is faster" : nullptr;
+  return few ? "small tiles are faster" : nullptr;
+}
+
+/// Microseconds that other rows are estimated to take.
+double others(const GemmArgs& args, const DeviceInfo& device) {
+  const double fitted = args.batch > 1 && args.in != DType::cf64
+                            ? fitted_cycles(args, device) / kFittedCyclesPerMicrosecond
+                            : std::numeric_limits<double>::infinity();
+  const bool is_double = args.in == DType::f64 || args.in == DType::cf64;
+  return std::min(fitted, is_double ? tensor_f64_cycles(args, device) / kCyclesPerMicrosecond
+                                    : simt_microseconds(args, device));
+}
+
+/// Up to which share of the others' estimate it takes what leaves_batch() and leaves_single() leave
+/// to them. Either estimate is out by a quarter on short k: thresholds are those that were best for
+/// 2,400 products on an H200, and where none was better than nothing there is none.
+double share_of(const GemmArgs& args) {
+  constexpr std::int64_t kSomeCols = 16;
+  const bool turned = is_transposed(args.transB);
+  if (args.batch > 1)
+    return args.n <= kSomeCols      ? 0
+           : args.in == DType::f32  ? 0.65
+           : args.in == DType::cf32 ? 0.75
+                                    : 0;
+  if (args.in == DType::f64) return turned && args.n < kNarrow ? 0 : 1.35;
+  return args.in == DType::cf32 && !turned ? 0.6 : 0;
+}
+
+/// Why other rows are faster; null: they are not.
+const char* is_slower(const GemmArgs& args, const DeviceInfo& device) {
+  if (args.batch == 1 && (args.m < kLeastRows || args.n < kLeastCols))
+    return "for C of at least 8 rows and 16 columns";
+  if (args.in == DType::cf32 && is_slower_than_planes(args, device))
+    return "tensor_bf16x6 is faster";
+  const double ratio = estimate(plan_of(args, device), args, device) / others(args, device);
+  if (args.in == DType::f32 && args.batch == 1) {
+    // Of either many rows, for whose few columns B has to be turned, or few results.
+    const bool small = is_transposed(args.transB)
+                           ? args.n > kFewCols && args.n < kNarrow && args.m >= 1000
+                           : args.k > 16 && args.n >= kNarrow && args.m * args.n < 1 << 18;
+    return small || ratio >= 1 ? "small tiles are faster" : nullptr;
+  }
+  if (const char* const reason = args.batch > 1 ? leaves_batch(args) : leaves_single(args))
+    return ratio < share_of(args) ? nullptr : reason;
+  constexpr double kMost = 1.2;  // that its estimate may be higher for batches of complex doubles
+  return args.in == DType::cf64 && args.batch > 1 && ratio > kMost
+             ? "estimated to be slower than tensor_f64"
+             : nullptr;
 }
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
