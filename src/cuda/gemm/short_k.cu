@@ -278,7 +278,7 @@ constexpr std::int64_t kNarrow = 256;    // columns, of which a block takes few
 constexpr std::int64_t kFewCols = 64;    // of which single products are taken, if they are real,
 constexpr std::int64_t kTall = 256;      // with so many rows, where tall does not take them
 constexpr std::int64_t kLeastCols = 16;  // of single products
-constexpr double kCyclesPerMicrosecond = 1980;  // of tensor_f64's estimates
+constexpr std::int64_t kSomeCols = 16;   // of batches up to which estimates say nothing
 
 /// The configuration's, else of batches and of few columns what is estimated to be fastest, of
 /// single products what was on an H200: more columns read less of A, fewer make more blocks, each
@@ -364,15 +364,15 @@ double others(const GemmArgs& args, const DeviceInfo& device) {
                             ? fitted_cycles(args, device) / kFittedCyclesPerMicrosecond
                             : std::numeric_limits<double>::infinity();
   const bool is_double = args.in == DType::f64 || args.in == DType::cf64;
-  return std::min(fitted, is_double ? tensor_f64_cycles(args, device) / kCyclesPerMicrosecond
-                                    : simt_microseconds(args, device));
+  return std::min(fitted, is_double
+                              ? tensor_f64_cycles(args, device) / kTensorF64CyclesPerMicrosecond
+                              : simt_microseconds(args, device));
 }
 
 /// Up to which share of the others' estimate it takes what leaves_batch() and leaves_single() leave
 /// to them. Either estimate is out by a quarter on short k: thresholds are those that were best for
 /// 2,400 products on an H200, and where none was better than nothing there is none.
 double share_of(const GemmArgs& args) {
-  constexpr std::int64_t kSomeCols = 16;
   const bool turned = is_transposed(args.transB);
   if (args.batch > 1)
     return args.n <= kSomeCols      ? 0
@@ -400,7 +400,7 @@ const char* is_slower(const GemmArgs& args, const DeviceInfo& device) {
   if (const char* const reason = args.batch > 1 ? leaves_batch(args) : leaves_single(args))
     return ratio < share_of(args) ? nullptr : reason;
   constexpr double kMost = 1.2;  // that its estimate may be higher for batches of complex doubles
-  return args.in == DType::cf64 && args.batch > 1 && ratio > kMost
+  return args.in == DType::cf64 && args.batch > 1 && args.n > kSomeCols && ratio > kMost
              ? "estimated to be slower than tensor_f64"
              : nullptr;
 }

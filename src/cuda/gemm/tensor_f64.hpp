@@ -6,7 +6,9 @@
 
 namespace mblas::cuda::gemm {
 
-/// Its own estimate of its time, in cycles of 1.98 GHz; `args` has no configuration.
+inline constexpr double kTensorF64CyclesPerMicrosecond = 1980;
+
+/// Its own estimate of its time, in cycles; `args` has no configuration.
 double tensor_f64_cycles(const GemmArgs& args, const DeviceInfo& device);
 
 /// Bytes of workspace of run_tensor_f64_where(); `args` is one product of doubles.
