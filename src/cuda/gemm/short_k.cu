@@ -278,7 +278,7 @@ constexpr std::int64_t kNarrow = 256;    // columns, of which a block takes few
 constexpr std::int64_t kFewCols = 64;    // of which single products are taken, if they are real,
 constexpr std::int64_t kTall = 256;      // with so many rows, where tall does not take them
 constexpr std::int64_t kLeastCols = 16;  // of single products
-constexpr std::int64_t kSomeCols = 16;   // of batches up to which estimates say nothing
+constexpr std::int64_t kVagueCols = 16;  // of batches, up to which estimates say nothing
 
 /// The configuration's, else of batches and of few columns what is estimated to be fastest, of
 /// single products what was on an H200: more columns read less of A, fewer make more blocks, each
@@ -344,9 +344,9 @@ const char* leaves_single(const GemmArgs& args) {
   const bool turned = is_transposed(args.transB), strip = args.n <= kFewCols;
   const double results = double(args.m) * double(args.n);
   if (args.in == DType::f64) {
+    if (args.n < kFewCols) return args.m < kTall ? "for more rows of few columns" : nullptr;
     const bool is_slow = turned || args.k > 24 || (args.k > 16 && results < 550e3) ||
-                         (args.k > 8 && args.m <= 128 && !strip) ||
-                         (args.n < kFewCols && args.m < kTall);
+                         (args.k > 8 && args.m <= 128 && !strip);
     return is_slow ? "the fp64 tensor cores are faster" : nullptr;
   }
   if (args.n < kFewCols) return "for complex C of at least 64 columns";
@@ -375,18 +375,18 @@ double others(const GemmArgs& args, const DeviceInfo& device) {
 double share_of(const GemmArgs& args) {
   const bool turned = is_transposed(args.transB);
   if (args.batch > 1)
-    return args.n <= kSomeCols      ? 0
+    return args.n <= kVagueCols     ? 0
            : args.in == DType::f32  ? 0.65
            : args.in == DType::cf32 ? 0.75
                                     : 0;
-  if (args.in == DType::f64) return turned && args.n < kNarrow ? 0 : 1.35;
+  if (args.in == DType::f64) return turned && (args.n < kNarrow || args.k > 16) ? 0 : 1.35;
   return args.in == DType::cf32 && !turned ? 0.6 : 0;
 }
 
 /// Why other rows are faster; null: they are not.
 const char* is_slower(const GemmArgs& args, const DeviceInfo& device) {
-  if (args.batch == 1 && (args.m < kLeastRows || args.n < kLeastCols))
-    return "for C of at least 8 rows and 16 columns";
+  if (args.batch == 1 && (args.m < kLeastRows || (args.n < kLeastCols && args.m < kTall)))
+    return "for C of at least 8 rows and 16 columns, or of many rows";
   if (args.in == DType::cf32 && is_slower_than_planes(args, device))
     return "tensor_bf16x6 is faster";
   const double ratio = estimate(plan_of(args, device), args, device) / others(args, device);
@@ -400,7 +400,7 @@ const char* is_slower(const GemmArgs& args, const DeviceInfo& device) {
   if (const char* const reason = args.batch > 1 ? leaves_batch(args) : leaves_single(args))
     return ratio < share_of(args) ? nullptr : reason;
   constexpr double kMost = 1.2;  // that its estimate may be higher for batches of complex doubles
-  return args.in == DType::cf64 && args.batch > 1 && args.n > kSomeCols && ratio > kMost
+  return args.in == DType::cf64 && args.batch > 1 && args.n > kVagueCols && ratio > kMost
              ? "estimated to be slower than tensor_f64"
              : nullptr;
 }
