@@ -32,11 +32,10 @@ __device__ void add_part([[maybe_unused]] int part_a, [[maybe_unused]] int part_
   }
 }
 
-/// sum[r][c] += a(r) b(c), kMixed: a(r) conj(b(c)), of float and complex<float>. There and back:
-/// each multiply-add shares an operand with the one before, and so reads two registers and not
-/// three, of which a cycle has one of each bank (docs/BENCHMARKING.md, "Complex sums in their
-/// registers"). Of complex numbers all sums have their first product before any has its second, so
-/// that none waits for itself.
+/// sum[r][c] += a(r) b(c), kMixed: a(r) conj(b(c)). There and back: each multiply-add shares an
+/// operand with the one before, and so reads two registers and not three, of which a cycle has one
+/// of each bank (docs/BENCHMARKING.md, "Complex sums in their registers"). Of complex numbers all
+/// sums have their first product before any has its second, so that none waits for itself.
 template <Reuse kReuse, bool kMixed = false, class T, int kRows, int kCols, class A, class B>
 __device__ void add_products(const A& a, const B& b, T (&sum)[kRows][kCols]) {
   constexpr int kParts = is_complex_v<T> ? 2 : 1;

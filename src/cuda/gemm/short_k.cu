@@ -389,18 +389,22 @@ const char* is_slower(const GemmArgs& args, const DeviceInfo& device) {
     return "for C of at least 8 rows and 16 columns, or of many rows";
   if (args.in == DType::cf32 && is_slower_than_planes(args, device))
     return "tensor_bf16x6 is faster";
-  const double ratio = estimate(plan_of(args, device), args, device) / others(args, device);
+  const auto ratio = [&] {
+    return estimate(plan_of(args, device), args, device) / others(args, device);
+  };
   if (args.in == DType::f32 && args.batch == 1) {
     // Of either many rows, for whose few columns B has to be turned, or few results.
     const bool small = is_transposed(args.transB)
                            ? args.n > kFewCols && args.n < kNarrow && args.m >= 1000
                            : args.k > 16 && args.n >= kNarrow && args.m * args.n < 1 << 18;
-    return small || ratio >= 1 ? "small tiles are faster" : nullptr;
+    return small || ratio() >= 1 ? "small tiles are faster" : nullptr;
   }
-  if (const char* const reason = args.batch > 1 ? leaves_batch(args) : leaves_single(args))
-    return ratio < share_of(args) ? nullptr : reason;
+  if (const char* const reason = args.batch > 1 ? leaves_batch(args) : leaves_single(args)) {
+    const double share = share_of(args);
+    return share > 0 && ratio() < share ? nullptr : reason;
+  }
   constexpr double kMost = 1.2;  // that its estimate may be higher for batches of complex doubles
-  return args.in == DType::cf64 && args.batch > 1 && args.n > kVagueCols && ratio > kMost
+  return args.in == DType::cf64 && args.batch > 1 && args.n > kVagueCols && ratio() > kMost
              ? "estimated to be slower than tensor_f64"
              : nullptr;
 }

@@ -572,6 +572,7 @@ __device__ void compute_tiles(const Problem<T>& p) {
   constexpr int kPitchA = kPitch<T, S::kTileM>, kPitchB = kPitch<T, S::kTileN>;
   constexpr unsigned kBytesA = kDepth * kPitchA * sizeof(T);
   constexpr unsigned kStageBytes = kBytesA + kDepth * kPitchB * sizeof(T);
+  // By columns few of many complex sums read three registers, of few more do than by rows.
   constexpr Reuse kReuse = is_complex_v<T> && S::kMicroM * S::kMicroN >= 32 ? Reuse::B : Reuse::A;
   static_assert(kDepth % 2 == 0, "the last depth of a step fetches into the first's registers");
   extern __shared__ __align__(128) unsigned char shared[];
