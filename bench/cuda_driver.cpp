@@ -15,7 +15,7 @@ const SharedLibrary& driver() {
   return library;
 }
 
-/// Calls a function of the driver, none of whose results is ignored.
+/// Calls a function of the driver; DeviceError, with its name, where that fails.
 template <class... Args>
 void call(const char* name, Args... args) {
   if (const int result = driver().get<int(Args...)>(name)(args...); result != 0)
@@ -34,7 +34,11 @@ int attribute(Attribute name, int device) {
 }  // namespace
 
 Pinned::Pinned(std::span<const std::byte> memory) : data_(const_cast<std::byte*>(memory.data())) {
-  call("cuMemHostRegister_v2", data_, memory.size(), 0U);
+  const int result = driver().get<int(void*, std::size_t, unsigned)>("cuMemHostRegister_v2")(
+      data_, memory.size(), 0);
+  if (result != 0)
+    throw Error(Status::DeviceError,
+                fmt::format("cuMemHostRegister of {} bytes: error {}", memory.size(), result));
 }
 
 Pinned::Pinned(Pinned&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
@@ -45,20 +49,21 @@ Pinned::~Pinned() {
 
 Graph::Graph(void* stream, const std::function<void()>& work) : stream_(stream) {
   constexpr int kThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-  void* graph = nullptr;
+  struct Captured {
+    void* graph = nullptr;
+    ~Captured() {
+      if (graph) driver().get<int(void*)>("cuGraphDestroy")(graph);
+    }
+  } captured;
   call("cuStreamBeginCapture_v2", stream, kThreadLocal);
   try {
     work();
   } catch (...) {
-    driver().get<int(void*, void**)>("cuStreamEndCapture")(stream, &graph);
+    driver().get<int(void*, void**)>("cuStreamEndCapture")(stream, &captured.graph);
     throw;
   }
-  call("cuStreamEndCapture", stream, &graph);
-  const int result = driver().get<int(void**, void*, unsigned long long)>(
-      "cuGraphInstantiateWithFlags")(&executable_, graph, 0);
-  call("cuGraphDestroy", graph);
-  if (result != 0)
-    throw Error(Status::DeviceError, fmt::format("cuGraphInstantiate: error {}", result));
+  call("cuStreamEndCapture", stream, &captured.graph);
+  call("cuGraphInstantiateWithFlags", &executable_, captured.graph, 0ULL);
 }
 
 Graph::~Graph() { driver().get<int(void*)>("cuGraphExecDestroy")(executable_); }

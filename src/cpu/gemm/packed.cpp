@@ -52,6 +52,9 @@ constexpr std::int64_t kRoom = 40 << 20, kThreadRoom = 4 << 20;  // of workspace
 constexpr std::int64_t kSlicesByPanel = 6;  // of A, for which a panel of B is packed by itself
 constexpr std::int64_t kShallow = 64;       // k up to which all of B may stay in the caches
 
+/// Is the second level, of those that feed panels, a small one?
+bool has_small_second() { return cache_sizes().second <= kLargeSecond; }
+
 /// The largest size of at most `most` that cuts `whole` into equal parts, in multiples of `unit`.
 std::int64_t part_of(std::int64_t whole, std::int64_t most, std::int64_t unit) {
   return round_up(divide_up(whole, divide_up(whole, most)), unit);
@@ -122,7 +125,7 @@ std::int64_t slices_worth_packing(const GemmArgs& args, const GemmPanels& panels
   const int size = panels.size;
   if (args.k == 0) return std::numeric_limits<std::int64_t>::max();
   const std::int64_t second = cache_sizes().second;
-  const std::int64_t most = second > kLargeSecond ? second / 8 * 5 : second / 2;
+  const std::int64_t most = has_small_second() ? second / 2 : second / 8 * 5;
   if (is_transposed(args.transB) || args.k * args.n * size > most) return 0;
   const std::int64_t pitch = args.B.ld * size;
   const bool far = pitch >= 4096;
@@ -244,7 +247,7 @@ Plan plan(const GemmArgs& args, const GemmPanels& panels, int num_threads) {
   // A block of B has half of the second-level cache, three quarters of one that is small (a Zen 3:
   // float 2048³ 0.96 of the time, double 1024³ 0.95, complex 512³ 0.94), or the rows of A that pass
   // by have half.
-  const std::int64_t b_room = cache.second > kLargeSecond ? cache.second / 2 : cache.second / 4 * 3;
+  const std::int64_t b_room = has_small_second() ? cache.second / 4 * 3 : cache.second / 2;
   const std::int64_t most_n = (p.by_rows ? b_room : std::int64_t{4} << 20) / (p.kc * size);
   p.nc = part_of(own_cols, std::max<std::int64_t>(most_n / panels.nr, 1) * panels.nr, panels.nr);
   if (by_panel) p.nc = panels.nr;

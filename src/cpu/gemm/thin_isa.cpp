@@ -141,15 +141,14 @@ struct Int8 {
 using Int8 = Floats<DType::i8, std::int8_t, std::uint32_t>;
 #endif
 
-/// Q rows from M on times R vectors from x on: sums at y.
+/// Q rows from M on times R vectors from x on: sums at y. `lines`: of close_lines().
 template <class T, int R, int Q, bool Far, bool Fetches>
 MBLAS_INLINE void dot_rows(const ThinPart& g, const typename T::Element* M, const typename T::X* x,
-                           typename T::Sum* y) {
+                           typename T::Sum* y, std::int64_t lines) {
   using Sums = typename T::Sums;
   using Operand = typename T::Operand;
   constexpr int size = sizeof(typename T::Element), step = T::kStep;
   constexpr int sets = R == 1 ? 2 : 1, unroll = int(larger(sets, kLine / (step * size)));
-  const std::int64_t lines = close_lines<T, Far>();
   const auto after =
       ahead<Far>(g.cols * size, Q * g.ld * size, lines > 0 ? lines : lines_ahead<Q>(g));
   Sums sums[sets][Q][R] = {};
@@ -247,10 +246,12 @@ void dot_all(const ThinPart& g, std::int64_t first) {
   const auto* M = static_cast<const typename T::Element*>(g.M);
   const auto* const x = static_cast<const typename T::X*>(g.x) + first * g.x_ld;
   auto* y = static_cast<typename T::Sum*>(g.y) + first * g.y_ld;
+  const std::int64_t lines = close_lines<T, Far>();
   const auto multiply = [&]<bool Fetches>() __attribute__((always_inline)) {
     std::int64_t i = 0;
-    for (; i + Q <= g.rows; i += Q) dot_rows<T, R, Q, Far, Fetches>(g, M + i * g.ld, x, y + i);
-    for (; i < g.rows; ++i) dot_rows<T, R, 1, Far, Fetches>(g, M + i * g.ld, x, y + i);
+    for (; i + Q <= g.rows; i += Q)
+      dot_rows<T, R, Q, Far, Fetches>(g, M + i * g.ld, x, y + i, lines);
+    for (; i < g.rows; ++i) dot_rows<T, R, 1, Far, Fetches>(g, M + i * g.ld, x, y + i, lines);
   };
   if constexpr (kLeavesFetches<T, R> && !Far)
     if (follows_few_rows()) return multiply.template operator()<false>();

@@ -280,27 +280,21 @@ constexpr std::int64_t kTall = 256;      // with so many rows, where tall does n
 constexpr std::int64_t kLeastCols = 16;  // of single products
 constexpr std::int64_t kVagueCols = 16;  // of batches, up to which estimates say nothing
 
-/// The configuration's, else of batches and of few columns what is estimated to be fastest, of
-/// single products what was on an H200: more columns read less of A, fewer make more blocks, each
-/// with less of B to turn.
-Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
-  if (args.config >= 0) return plan_of(args, device, configs()[args.config]);
-  if (args.batch > 1 || args.in == DType::cf64 || args.n < kFewCols) {
-    std::tuple key(args.in, args.m, args.n, args.k, args.batch, is_transposed(args.transB),
-                   device.compute_units, device.shared_memory, device.memory_rate);
-    thread_local Memo<decltype(key), Plan> memo;
-    return memo(key, [&] {
-      Plan best;
-      double least = 0;
-      for (const int cols : kCols) {
-        const Plan plan = plan_of(args, device, cols);
-        const double time = estimate(plan, args, device);
-        if (best.cols == 0 || (plan.fits && (!best.fits || time < least)))
-          best = plan, least = time;
-      }
-      return best;
-    });
+/// What is estimated to be fastest.
+Plan fastest_plan(const GemmArgs& args, const DeviceInfo& device) {
+  Plan best;
+  double least = 0;
+  for (const int cols : kCols) {
+    const Plan plan = plan_of(args, device, cols);
+    const double time = estimate(plan, args, device);
+    if (best.cols == 0 || (plan.fits && (!best.fits || time < least))) best = plan, least = time;
   }
+  return best;
+}
+
+/// What was fastest for single products on an H200: more columns read less of A, fewer make more
+/// blocks, each with less of B to turn.
+Plan plan_by_shape(const GemmArgs& args, const DeviceInfo& device) {
   constexpr std::int64_t kWide = 1024;
   constexpr int kFewRows = 16, kManyRows = 24;
   const bool turns = is_transposed(args.transB);
@@ -312,6 +306,19 @@ Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
         plan.fits && (!turns || plan.rows > kFewRows || args.m <= kFewRows))
       return plan;
   return plan_of(args, device, 2);
+}
+
+/// The configuration's, else the call's.
+Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
+  if (args.config >= 0) return plan_of(args, device, configs()[args.config]);
+  std::tuple key(args.in, args.m, args.n, args.k, args.batch, is_transposed(args.transB),
+                 device.compute_units, device.shared_memory, device.memory_rate);
+  thread_local Memo<decltype(key), Plan> memo;
+  return memo(key, [&] {
+    return args.batch > 1 || args.in == DType::cf64 || args.n < kFewCols
+               ? fastest_plan(args, device)
+               : plan_by_shape(args, device);
+  });
 }
 
 /// Whether an operand's lines can be read 16 bytes at a time.
