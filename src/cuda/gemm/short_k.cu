@@ -481,6 +481,16 @@ void run(const GemmArgs& args, Queue& base) {
 
 }  // namespace short_k_file
 
+double short_k_microseconds(const GemmArgs& call, const DeviceInfo& device) {
+  using namespace short_k_file;
+  GemmArgs args = call;
+  args.config = kOwnChoice;  // else another kernel's
+  const double none = std::numeric_limits<double>::infinity();
+  if (args.k > kMostDepth) return none;
+  const Plan plan = plan_of(args, device);
+  return plan.fits ? estimate(plan, args, device) : none;
+}
+
 Kernel<GemmArgs> short_k() {
   using namespace short_k_file;
   return {"short_k",

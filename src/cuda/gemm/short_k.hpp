@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "mblas/types.hpp"
+#include "mblas/backend.hpp"
 
 namespace mblas::cuda::gemm {
 
@@ -11,5 +11,8 @@ namespace mblas::cuda::gemm {
 inline std::int64_t short_k_most_depth(DType in) {
   return in == DType::f32 ? 32 : in == DType::cf32 ? 24 : 16;
 }
+
+/// Its own estimate of its time; infinite where it does not take the call.
+double short_k_microseconds(const GemmArgs& args, const DeviceInfo& device);
 
 }  // namespace mblas::cuda::gemm

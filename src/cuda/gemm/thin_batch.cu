@@ -7,9 +7,11 @@
 // takes. They are multiplied on the ordinary cores (thin_batch_simt.cu), doubles and narrow types
 // by mma.sync (thin_batch_mma.cu).
 #include <algorithm>
+#include <limits>
 
 #include "cuda/gemm/short_k.hpp"
 #include "cuda/gemm/thin_batch.cuh"
+#include "cuda/gemm/thin_batch.hpp"
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm {
@@ -78,14 +80,19 @@ bool is_slower(const GemmArgs& args, const DeviceInfo& device) {
   }
 }
 
-const char* declines(const GemmArgs& args, const DeviceInfo& device) {
+/// Whether a block has room for a product.
+bool fits(const GemmArgs& args, const DeviceInfo& device) {
   constexpr std::int64_t kMostElements = 1 << 17;
+  return std::min(args.m, args.n) <= kMostCount &&
+         std::max({args.m * args.k, args.k * args.n, args.m * args.n}) <= kMostElements &&
+         std::size_t(thin_batch::Plan(args).bytes(1)) <= device.shared_memory / 2;
+}
+
+const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (std::min(args.m, args.n) > kMostCount) return "for at most 16 rows or columns";
   if (args.in == DType::i8) return "for floating point";
   if (args.config != kForced && is_slower(args, device)) return "for batches of many";
-  if (std::max({args.m * args.k, args.k * args.n, args.m * args.n}) > kMostElements ||
-      std::size_t(thin_batch::Plan(args).bytes(1)) > device.shared_memory / 2)
-    return "needs more shared memory";
+  if (!fits(args, device)) return "needs more shared memory";
   if (device.capability < 80) return "needs compute capability 8.0";
   if (const char* reason = declines_halfway(args)) return reason;
   return declines_emulation_but_tf32(args, device);
@@ -100,6 +107,12 @@ void run(const GemmArgs& args, Queue& base) {
 }
 
 }  // namespace thin_batch_file
+
+double thin_batch_microseconds(const GemmArgs& args, const DeviceInfo& device) {
+  using namespace thin_batch_file;
+  if (!fits(args, device)) return std::numeric_limits<double>::infinity();
+  return thin_batch::simt_microseconds(args, device);
+}
 
 Kernel<GemmArgs> thin_batch() {
   using namespace thin_batch_file;

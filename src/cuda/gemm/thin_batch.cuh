@@ -4,7 +4,7 @@
 // single elements, wherever they are, of which shared memory has more to give than memory has.
 #pragma once
 
-#include "cuda/gemm/tiny.cuh"
+#include "cuda/gemm/whole.cuh"
 
 namespace mblas::cuda::thin_batch {
 
@@ -53,18 +53,10 @@ __global__ void __launch_bounds__(Multiply::kThreads, Multiply::kBlocks)
        first += step) {
     Products some;
     some.count = int(min(std::int64_t(p.group), p.tiles.batch - first));
-    const auto bring = [&]<class E>(const Image& x, const DeviceInput& operand, bool is_read) {
-      if (!x.packed) {
-        if (is_read) tiny::load<kThreads, E, E>(shared, x, operand, first, some.count);
-        return shared + x.begin;
-      }
-      const tiny::Run run(x, operand, first, some.count);
-      if (is_read) tiny::load_run<kThreads, E>(shared, x, run);
-      return shared + x.packed_begin + run.skew;
-    };
-    some.x = bring.template operator()<T>(p.x, p.X, p.k > 0);
-    some.y = bring.template operator()<T>(p.y, p.Y, p.k > 0);
-    some.c = bring.template operator()<Out>(p.c, {p.C.data, p.C.stride, p.C.pointers}, p.read_c);
+    some.x = whole::bring<kThreads, T>(shared, p.x, p.X, first, some.count, p.k > 0);
+    some.y = whole::bring<kThreads, T>(shared, p.y, p.Y, first, some.count, p.k > 0);
+    some.c = whole::bring<kThreads, Out>(shared, p.c, {p.C.data, p.C.stride, p.C.pointers}, first,
+                                         some.count, p.read_c);
     some.sums = shared + p.sums;
     __pipeline_commit();
     __pipeline_wait_prior(0);
@@ -74,25 +66,9 @@ __global__ void __launch_bounds__(Multiply::kThreads, Multiply::kBlocks)
     else
       Multiply::template run<Out, false>(p, some);
     __syncthreads();
-    if (p.c.packed)
-      tiny::store_run<kThreads, Out>(shared, p.c, tiny::Run(p.c, p.C, first, some.count));
-    else
-      tiny::store<kThreads, Out>(shared, p.c, p.C, first, some.count);
+    whole::send<kThreads, Out>(shared, p.c, p.C, first, some.count);
     __syncthreads();  // before what comes to the same place
   }
-}
-
-/// How the matrices of an operand come: as they lie, but where that would have lanes find their
-/// elements in the same banks, rows of whole vectors an odd number of them apart.
-template <class Void>
-Image image_of(const Operand<Void>& x, std::int64_t batch, std::int64_t rows, std::int64_t length,
-               int size, bool along_k) {
-  constexpr int kLongRow = 128;  // bytes, in which neighbours of a warp fit
-  Image image = tiny::image_of(x, batch, rows, length, size, rows, length, 1);
-  const bool spread =
-      image.unit < 16 || image.units % 2 == 1 || (!along_k && length * size >= kLongRow);
-  if (image.run && spread) tiny::pack_as_it_lies(image, size);
-  return image;
 }
 
 /// What the products of a call take in shared memory. `begin` is left to the group.
@@ -107,21 +83,41 @@ struct Plan {
     const std::int64_t k = args.alpha == Scalar{} ? 0 : args.k;
     const bool a = !is_transposed(args.transA), b = is_transposed(args.transB);
     turned = args.n > args.m;
-    x = image_of(args.A, args.batch, a ? args.m : k, a ? k : args.m, size, a);
-    y = image_of(args.B, args.batch, b ? args.n : k, b ? k : args.n, size, b);
+    x = whole::image_of(args.A, args.batch, a ? args.m : k, a ? k : args.m, size, a);
+    y = whole::image_of(args.B, args.batch, b ? args.n : k, b ? k : args.n, size, b);
     if (turned) std::swap(x, y);
-    c = image_of(args.C, args.batch, args.m, args.n, size_of(args.out), false);
+    c = whole::image_of(args.C, args.batch, args.m, args.n, size_of(args.out), false);
     length = int(std::max(args.m, args.n));
     count = int(std::min(args.m, args.n));
   }
   /// Of `group` products.
   int bytes(int group) const {
-    return bytes_of(x, group) + bytes_of(y, group) + kBeyond + bytes_of(c, group);
-  }
-  static int bytes_of(const Image& x, int group) {
-    return x.packed ? tiny::Plan::packed_bytes(x, group) : group * x.matrix;
+    return whole::bytes_of(x, group) + whole::bytes_of(y, group) + kBeyond +
+           whole::bytes_of(c, group);
   }
 };
+
+/// How a block's products are shared out: tiles of a column of C and of all of it, products of the
+/// block, and the logarithm of the lanes, or warps, that share a tile's k.
+struct Shares {
+  int down, per_matrix, group, team;
+};
+template <class Multiply>
+Shares shares_of(const GemmArgs& args, const Plan& plan, const DeviceInfo& device,
+                 int group_bytes) {
+  Shares s = {};
+  s.down = int(ceil_div(plan.length, Multiply::kRows));
+  s.per_matrix = s.down * int(ceil_div(plan.count, Multiply::kCols));
+  const std::int64_t units = std::max(device.compute_units, 1);
+  const std::int64_t fit = std::max(group_bytes / plan.bytes(1), 1);
+  s.group = int(std::clamp<std::int64_t>(args.batch / (2 * units), 1, fit));
+  const std::int64_t k = args.alpha == Scalar{} ? 0 : args.k;
+  while (2 << s.team <= Multiply::kMostTeam &&
+         s.group * s.per_matrix << (s.team + 1) <= Multiply::kAtOnce &&
+         Multiply::kDepth * 4 << s.team <= k)
+    ++s.team;
+  return s;
+}
 
 /// Launches blocks that take as many products as some `group_bytes` hold. `Multiply` has tiles of
 /// kRows of X's lines and kCols of Y's, kAtOnce of them at a time; up to kMostTeam share the k of
@@ -154,21 +150,17 @@ void launch(const GemmArgs& args, const Plan& plan, const CudaQueue& queue, int 
   p.x_step = p.x_along_k ? kSize : p.x.pitch;
   p.y_line = p.y_along_k ? p.y.pitch : kSize;
   p.y_step = p.y_along_k ? kSize : p.y.pitch;
-  p.down = int(ceil_div(p.length, Multiply::kRows));
-  p.per_matrix = p.down * int(ceil_div(p.count, Multiply::kCols));
+  const Shares shares = shares_of<Multiply>(args, plan, queue.device(), group_bytes);
+  p.down = shares.down;
+  p.per_matrix = shares.per_matrix;
+  p.group = shares.group;
+  p.team = shares.team;
   p.by_down = Divisor(p.down);
   p.by_per_matrix = Divisor(p.per_matrix);
-  const std::int64_t units = std::max(queue.device().compute_units, 1);
-  const std::int64_t fit = std::max(group_bytes / plan.bytes(1), 1);
-  p.group = int(std::clamp<std::int64_t>(args.batch / (2 * units), 1, fit));
-  while (2 << p.team <= Multiply::kMostTeam &&
-         p.group * p.per_matrix << (p.team + 1) <= Multiply::kAtOnce &&
-         Multiply::kDepth * 4 << p.team <= p.k)
-    ++p.team;
   int at = 0;
   const auto place = [&](Image& x) {
     x.begin = x.packed_begin = at;
-    at += Plan::bytes_of(x, p.group);
+    at += whole::bytes_of(x, p.group);
   };
   place(p.x);
   place(p.y);
@@ -181,6 +173,7 @@ void launch(const GemmArgs& args, const Plan& plan, const CudaQueue& queue, int 
 }
 
 void run_simt(const GemmArgs& args, const CudaQueue& queue);
+double simt_microseconds(const GemmArgs& args, const DeviceInfo& device);
 void run_mma(const GemmArgs& args, const CudaQueue& queue);
 
 }  // namespace mblas::cuda::thin_batch

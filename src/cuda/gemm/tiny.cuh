@@ -65,6 +65,12 @@ __device__ void with_unit(int unit, F&& f) {
   }
 }
 
+/// Threads of a block; 0: as many as it was launched with.
+template <int kThreads>
+__device__ int threads_of() {
+  return kThreads > 0 ? kThreads : int(blockDim.x);
+}
+
 /// f(shared, memory) with the places of every unit of `count` matrices from `first` on: kAtOnce of
 /// them before any is waited for, or kOfRun where the batch is a run.
 template <int kThreads, int kAtOnce, int kOfRun, class Operand, class F>
@@ -79,11 +85,11 @@ __device__ void for_units(const Image& x, const Operand& operand, std::int64_t f
   if (x.run) {
     auto* const run = static_cast<char*>(const_cast<void*>(operand.at(first)));
 #pragma unroll kOfRun
-    for (int u = int(threadIdx.x); u < units; u += kThreads)
+    for (int u = int(threadIdx.x); u < units; u += threads_of<kThreads>())
       at(u, [&](int, int, int) { return run + u * x.unit; });
   } else {
 #pragma unroll kAtOnce
-    for (int u = int(threadIdx.x); u < units; u += kThreads)
+    for (int u = int(threadIdx.x); u < units; u += threads_of<kThreads>())
       at(u, [&](int g, int row, int along) {
         return static_cast<char*>(const_cast<void*>(operand.at(first + g))) + row * x.distance +
                along * x.unit;
@@ -155,7 +161,7 @@ __device__ void load_run(char* shared, const Image& x, const Run& run) {
   if (const int e = int(threadIdx.x) * int(sizeof(T)); e < run.head)
     *reinterpret_cast<T*>(to + e) = *reinterpret_cast<const T*>(run.memory + e);
 #pragma unroll 4
-  for (int b = run.head + int(threadIdx.x) * 16; b < run.bytes; b += kThreads * 16)
+  for (int b = run.head + int(threadIdx.x) * 16; b < run.bytes; b += threads_of<kThreads>() * 16)
     copy_async<16>(shared_address(to + b), run.memory + b, min(run.bytes - b, 16));
 }
 
@@ -164,7 +170,7 @@ __device__ void store_run(const char* shared, const Image& x, const Run& run) {
   const char* const from = shared + x.packed_begin + run.skew;
   const int end = run.head + (run.bytes - run.head) / 16 * 16;
 #pragma unroll 4
-  for (int b = run.head + int(threadIdx.x) * 16; b < end; b += kThreads * 16)
+  for (int b = run.head + int(threadIdx.x) * 16; b < end; b += threads_of<kThreads>() * 16)
     *reinterpret_cast<turn::Raw<16>*>(run.memory + b) =
         *reinterpret_cast<const turn::Raw<16>*>(from + b);
   const auto single = [&](int b) {

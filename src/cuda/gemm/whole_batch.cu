@@ -1,0 +1,136 @@
+// Batches of products whose operands fit in a block's shared memory: f32 and cf32, matrices of some
+// ten to a hundred rows, and others as large.
+//
+// Limited by multiply-adds and memory alike, 3 n^2 elements for n^3 of them. What walks along k in
+// panels waits for each of them, and spends a third of its instructions on copies, places and
+// results. Here operands come whole, in runs of memory, and blocks of which a multiprocessor has
+// two to eight hide each other's waiting: between a product's only two barriers all that threads do
+// is read from shared memory and multiply.
+#include <limits>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "core/config_list.hpp"
+#include "cuda/gemm/fitted.hpp"
+#include "cuda/gemm/short_k.hpp"
+#include "cuda/gemm/simt.hpp"
+#include "cuda/gemm/thin_batch.hpp"
+#include "cuda/gemm/whole_batch.cuh"
+#include "cuda/kernels.hpp"
+#include "cuda/memo.hpp"
+
+namespace mblas::cuda::gemm {
+namespace whole_batch_file {
+
+using whole_batch::Choice;
+using whole_batch::Config;
+using whole_batch::Plan;
+
+constexpr double kCyclesPerMicrosecond = 1980;
+
+/// "8x4x2": lines of a thread, products of a block.
+const ConfigList<Config>& configs() {
+  static const auto list = [] {
+    ConfigList<Config> all;
+    constexpr struct { int rows, cols; } kSizes[] = {{8, 8}, {8, 4}, {6, 6}, {4, 4}};
+    for (const auto& size : kSizes)
+      for (const int group : whole_batch::kGroups)
+        all.add({size.rows, size.cols, group}, std::to_string(size.rows) + "x" +
+                                                   std::to_string(size.cols) + "x" +
+                                                   std::to_string(group));
+    return all;
+  }();
+  return list;
+}
+
+/// All that the estimates of this row and of others ask of a call.
+auto key_of(const GemmArgs& args, const Plan& plan) {
+  const whole_batch::Shape& s = plan.shape;
+  const auto in_line = [&](const auto& x, DType type) {
+    return access_bits(x, args.batch, size_of(type)) % 16 == 0;
+  };
+  return std::tuple(args.in, args.transA, args.transB, args.m, args.n, s.k, s.batch, s.vectors,
+                    s.direct, s.x_bytes, s.y_bytes, s.c_bytes, s.copies_in, s.copies_out,
+                    in_line(args.A, args.in), in_line(args.B, args.in), in_line(args.C, args.out),
+                    s.shared_bytes, s.processors);
+}
+using Key = decltype(key_of(std::declval<GemmArgs>(), std::declval<Plan>()));
+
+/// The configuration's, if it fits, else that of least cycles.
+Choice choice(const GemmArgs& args, const Plan& plan) {
+  if (args.config >= 0) {
+    const Config& config = configs()[args.config];
+    const bool is_of_type = std::ranges::any_of(plan.shape.sizes(), [&](const auto& size) {
+      return size.rows == config.rows && size.cols == config.cols;
+    });
+    return is_of_type && plan.shape.fits(config) ? Choice{config, 0} : Choice{};
+  }
+  thread_local Memo<Key, Choice> memo;
+  return memo(key_of(args, plan), [&] { return whole_batch::choose(plan.shape); });
+}
+
+/// Why it does not take a call, whatever others would take for it.
+const char* refuses(const GemmArgs& args, const DeviceInfo& device) {
+  if (args.in != DType::f32 && args.in != DType::cf32) return "for f32 and cf32";
+  if (device.capability < 80) return "needs compute capability 8.0";
+  const std::int64_t most = std::int64_t(device.shared_memory) / size_of(args.in);
+  if (args.m > most || args.n > most || args.k > most || args.m * args.k + args.k * args.n > most ||
+      args.m * args.n > most)
+    return "needs more shared memory";
+  if (const char* reason = declines_halfway(args)) return reason;
+  return declines_emulation_but_tf32(args, device);
+}
+
+/// The least of what other rows are estimated to take, with the shares of their estimates that were
+/// best for 1,270 batches on an H200: 2 to 3 % from the fastest row on the average.
+double others(const GemmArgs& args, const DeviceInfo& device) {
+  struct Shares {
+    double simt, fitted, short_k;
+  };
+  const auto [simt, fitted, short_k] =
+      args.in == DType::f32 ? Shares{0.8, 0.8, 1.15} : Shares{0.85, 0.95, 1};
+  return std::min({simt * simt_microseconds(args, device),
+                   fitted * fitted_cycles(args, device) / kFittedCyclesPerMicrosecond,
+                   short_k * short_k_microseconds(args, device),
+                   thin_batch_microseconds(args, device)});
+}
+
+const char* declines(const GemmArgs& args, const DeviceInfo& device) {
+  if (args.config == kOwnChoice && args.batch < 2) return "for batches";
+  if (const char* reason = refuses(args, device)) return reason;
+  const Plan plan(args, device);
+  const Choice own = choice(args, plan);
+  if (own.config.group == 0) return "needs more shared memory or threads";
+  if (args.batch > std::numeric_limits<int>::max()) return "for fewer matrices";
+  if (args.config != kOwnChoice) return nullptr;
+  if (is_tf32(args)) return "left to the tensor cores";
+  thread_local Memo<Key, double> memo;
+  const double least = memo(key_of(args, plan), [&] { return others(args, device); });
+  return own.cycles / kCyclesPerMicrosecond < least ? nullptr : "estimated to be slower";
+}
+
+void run(const GemmArgs& args, Queue& base) {
+  const auto& queue = static_cast<const CudaQueue&>(base);
+  const Plan plan(args, queue.device());
+  const Config config = choice(args, plan).config;
+  if (args.in == DType::f32)
+    whole_batch::run_f32(args, plan, config, queue);
+  else
+    whole_batch::run_cf32(args, plan, config, queue);
+}
+
+}  // namespace whole_batch_file
+
+Kernel<GemmArgs> whole_batch() {
+  using namespace whole_batch_file;
+  return {"whole_batch",
+          "batches whose operands fit in shared memory: brought whole, multiplied from there",
+          declines,
+          gemm_pointer_bytes,
+          run,
+          nullptr,
+          configs().names()};
+}
+
+}  // namespace mblas::cuda::gemm

@@ -1,0 +1,136 @@
+// How many rows and columns a thread of `whole_batch` has, and how many products a block: an
+// estimate of clock cycles for each, of which the least is taken. docs/BENCHMARKING.md holds it
+// against measurements.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+namespace mblas::cuda::whole_batch {
+
+constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// Threads that a block has at most, blocks that a multiprocessor has registers for then.
+struct Share {
+  int threads, blocks;
+};
+/// By the registers that a thread's sums take.
+constexpr Share share_of(int words) {
+  return words > 36 ? Share{256, 2} : words > 16 ? Share{384, 2} : Share{512, 2};
+}
+
+struct Config {
+  int rows = 0, cols = 0;  ///< of a thread: lines of X and of Y
+  int group = 0;           ///< products of a block
+};
+inline constexpr int kGroups[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128};
+
+/// What operands run along: both across k, X along it, both along it.
+enum class Majors { Across, XAlong, Along };
+
+/// What threads have, by type, operands in vectors or not.
+struct Size {
+  int rows, cols;
+  double rate[3];  ///< multiply-adds of a multiprocessor full of warps in a cycle, by Majors
+};
+inline constexpr Size kFloatVectors[] = {
+    {8, 8, {150, 101, 98}}, {8, 4, {168, 103, 95}}, {4, 4, {161, 115, 82}}};
+inline constexpr Size kFloats[] = {
+    {8, 8, {103, 93, 103}}, {6, 6, {107, 103, 112}}, {4, 4, {90, 85, 88}}};
+inline constexpr Size kComplexVectors[] = {{8, 4, {120, 106, 99}}, {4, 4, {103, 111, 96}}};
+inline constexpr Size kComplexes[] = {{8, 4, {96, 92, 93}}, {4, 4, {93, 93, 101}}};
+
+struct Shape {
+  std::int64_t length = 0, count = 0, k = 0, batch = 0;  ///< lines of X and Y
+  int line_x = 1, line_y = 1;  ///< lines that threads have together: vectors of them
+  bool vectors = false;        ///< operands are read by vectors
+  bool direct = false;         ///< C is written by them
+  Majors majors = Majors::XAlong;
+  int element_bytes = 0;
+  int products = 1;                                    ///< real ones of an element's
+  std::int64_t x_bytes = 0, y_bytes = 0, c_bytes = 0;  ///< that a matrix takes in shared memory
+  /// Copies that bring a product's operands row by row, and that write its results.
+  std::int64_t copies_in = 0, copies_out = 0;
+  std::int64_t shared_bytes = 0;  ///< of a multiprocessor
+  int processors = 1;
+
+  std::span<const Size> sizes() const {
+    if (products == 1) return vectors ? std::span<const Size>(kFloatVectors) : kFloats;
+    return vectors ? std::span<const Size>(kComplexVectors) : kComplexes;
+  }
+  /// Threads of a product, along X's lines and along Y's.
+  int down(const Config& c) const {
+    return int(divide_up(divide_up(length, line_x), c.rows / line_x));
+  }
+  int across(const Config& c) const {
+    return int(divide_up(divide_up(count, line_y), c.cols / line_y));
+  }
+  std::int64_t threads(const Config& c) const {
+    return divide_up(std::int64_t(down(c)) * across(c) * c.group, 32) * 32;
+  }
+  /// Where Y begins, and all that a block takes: room for what comes before a multiple of 16 bytes,
+  /// and for what lanes beyond the last lines read.
+  std::int64_t y_begin(const Config& c) const { return c.group * x_bytes + kEnds; }
+  std::int64_t bytes(const Config& c) const {
+    return std::max(y_begin(c) + c.group * y_bytes + kEnds + kBeyond, c.group * c_bytes + kEnds);
+  }
+  Share share(const Config& c) const { return share_of(c.rows * c.cols * element_bytes / 4); }
+  /// Whether a block can have it.
+  bool fits(const Config& c) const {
+    return threads(c) <= share(c).threads && bytes(c) <= shared_bytes && c.group <= batch;
+  }
+
+ private:
+  static constexpr std::int64_t kEnds = 64, kBeyond = 128;
+};
+
+/// In cycles of 1.98 GHz: fitted to 25,000 times of 1,360 batches of 10 to 30,000 on an H200.
+inline double cycles_of(const Shape& s, const Config& c, double rate) {
+  constexpr double kStart = 3300;  // of a launch
+  constexpr double kRound = 2350;  // from a block's first copies to its last results, and beside
+  constexpr double kBlock = 51;    // that of others
+  constexpr double kIn = 0.69, kOut = 0.78;   // a copy
+  constexpr double kFewWarps = 6.8;           // with as many rates are half
+  constexpr double kMemory = 1880;            // bytes from and to memory in a cycle
+  constexpr std::int64_t kOfBlock = 1 << 10;  // of shared memory, besides
+  const Share share = s.share(c);
+  const double threads = double(s.threads(c)), warps = threads / 32;
+  const auto at_once = std::max<double>(
+      1, double(std::min<std::int64_t>(std::int64_t(share.threads * share.blocks / threads),
+                                       (s.shared_bytes + kOfBlock) / (s.bytes(c) + kOfBlock))));
+  const double products = threads * c.rows * c.cols * double(s.k) * s.products;
+  const double copies = c.group * (double(s.copies_in) * kIn + double(s.copies_out) * kOut);
+  const auto round = [&](double blocks) {
+    const double multiply = products * (blocks * warps + kFewWarps) / (rate * warps);
+    return kRound + multiply + blocks * (copies + kBlock);
+  };
+  const double blocks = double(divide_up(s.batch, c.group)), wave = s.processors * at_once;
+  const double full = std::floor(blocks / wave);
+  const double rest = std::ceil((blocks - full * wave) / s.processors);
+  const double rounds = full * round(at_once) + (rest > 0 ? round(rest) : 0);
+  const double elements = double((s.length + s.count) * s.k + s.length * s.count);
+  return kStart + std::hypot(rounds, elements * s.element_bytes * double(s.batch) / kMemory);
+}
+
+struct Choice {
+  Config config;  ///< group 0: none fits
+  double cycles = std::numeric_limits<double>::infinity();
+};
+
+/// That of least cycles.
+inline Choice choose(const Shape& s) {
+  Choice best;
+  for (const Size& size : s.sizes())
+    for (const int group : kGroups) {
+      const Config c{size.rows, size.cols, group};
+      if (!s.fits(c)) continue;
+      const double cycles = cycles_of(s, c, size.rate[int(s.majors)]);
+      if (cycles < best.cycles) best = {c, cycles};
+    }
+  return best;
+}
+
+}  // namespace mblas::cuda::whole_batch
