@@ -436,6 +436,38 @@ TEST_P(Gpu, ShortSumsInSeveralBlocks) {
       }
 }
 
+/// Threads of each size, one product of a block and several; operands in vectors and not, in runs
+/// and rows apart, conjugated or not.
+TEST_P(Gpu, WholeBatches) {
+  if (GetParam() != "cuda") GTEST_SKIP() << "for whole_batch";
+  constexpr Sizes kSizes[] = {{65, 65, 65, 7}, {48, 40, 36, 9}, {31, 17, 5, 40}, {100, 24, 12, 5}};
+  constexpr Op kRealOps[] = {Op::NoTrans, Op::Trans};
+  constexpr Op kComplexOps[] = {Op::NoTrans, Op::Trans, Op::ConjTrans, Op::ConjNoTrans};
+  struct Size {
+    const char* name;
+    bool of_complex, in_vectors, of_others;
+  };
+  constexpr Size kThreads[] = {{"8x8", false, true, true},  {"8x4", false, true, false},
+                               {"6x6", false, false, true}, {"4x4", false, true, true},
+                               {"8x4", true, true, true},   {"4x4", true, true, true}};
+  int which = 0;
+  for (const auto& [name, of_complex, in_vectors, of_others] : kThreads)
+    for (const char* group : {"x1", "x2"})
+      for (const Sizes& s : kSizes) {
+        const bool vectors = s.m % 4 == 0 && s.n % 4 == 0 && s.k % 4 == 0;
+        if (vectors ? !in_vectors : !of_others) continue;      // not compiled
+        if (group[1] == '2' && s.m * s.n > 48 * 40) continue;  // too many threads
+        const DType type = of_complex ? DType::cf32 : DType::f32;
+        const std::span<const Op> ops = of_complex ? std::span<const Op>(kComplexOps) : kRealOps;
+        for (const Op a : ops)
+          for (const Op b : ops) {
+            ++which;
+            const auto problem = cases::prepare(numbered(which, {type, type}, a, b, s, 1));
+            expect_correct(*problem, std::string("gemm=whole_batch:") + name + group);
+          }
+      }
+}
+
 /// Lines that start at each place of a word, whose first and last words are partly outside of the
 /// matrix, with NaN between them; whole words and none; one part of k and several.
 TEST_P(Gpu, FewVectorsOf16Bits) {
