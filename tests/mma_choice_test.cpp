@@ -331,6 +331,7 @@ TEST(SmallChoice, TakesTheFastest) {
            Call{DType::cf32, 33, 33, 33, 300, "whole_batch"},
            Call{DType::cf32, 65, 65, 65, 300, "whole_batch"},
            Call{DType::f32, 100, 100, 100, 2000, "whole_batch"},
+           Call{DType::f32, 4, 4, 4, 100000, "tiny"},
            Call{DType::cf32, 127, 444, 23, 1, "simt"},
            Call{DType::cf32, 3000, 711, 24, 1, "short_k"},
            Call{DType::cf64, 30, 47, 54, 1543, "tensor_f64"},
