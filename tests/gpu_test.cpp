@@ -453,19 +453,25 @@ TEST_P(Gpu, WholeBatches) {
   int which = 0;
   for (const auto& [name, of_complex, in_vectors, of_others] : kThreads)
     for (const char* group : {"x1", "x2"})
-      for (const Sizes& s : kSizes) {
-        const bool vectors = s.m % 4 == 0 && s.n % 4 == 0 && s.k % 4 == 0;
-        if (vectors ? !in_vectors : !of_others) continue;      // not compiled
-        if (group[1] == '2' && s.m * s.n > 48 * 40) continue;  // too many threads
-        const DType type = of_complex ? DType::cf32 : DType::f32;
-        const std::span<const Op> ops = of_complex ? std::span<const Op>(kComplexOps) : kRealOps;
-        for (const Op a : ops)
-          for (const Op b : ops) {
-            ++which;
-            const auto problem = cases::prepare(numbered(which, {type, type}, a, b, s, 1));
-            expect_correct(*problem, std::string("gemm=whole_batch:") + name + group);
-          }
-      }
+      for (const Sizes& s : kSizes)
+        for (const bool apart : {false, true}) {
+          const bool vectors = apart || (s.m % 4 == 0 && s.n % 4 == 0 && s.k % 4 == 0);
+          if (vectors ? !in_vectors : !of_others) continue;      // not compiled
+          if (group[1] == '2' && s.m * s.n > 48 * 40) continue;  // too many threads
+          const DType type = of_complex ? DType::cf32 : DType::f32;
+          const std::span<const Op> ops = of_complex ? std::span<const Op>(kComplexOps) : kRealOps;
+          for (const Op a : ops)
+            for (const Op b : ops) {
+              ++which;
+              cases::GemmCase c = numbered(which, {type, type}, a, b, s, 1);
+              if (apart) {
+                c.lda = (is_transposed(a) ? s.m : s.k) + 1;
+                c.ldb = (is_transposed(b) ? s.k : s.n) + 1;
+                c.ldc = s.n + 1;
+              }
+              expect_correct(*cases::prepare(c), std::string("gemm=whole_batch:") + name + group);
+            }
+        }
 }
 
 /// Lines that start at each place of a word, whose first and last words are partly outside of the

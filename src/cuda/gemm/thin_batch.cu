@@ -83,8 +83,7 @@ bool is_slower(const GemmArgs& args, const DeviceInfo& device) {
 /// Whether a block has room for a product.
 bool fits(const GemmArgs& args, const DeviceInfo& device) {
   constexpr std::int64_t kMostElements = 1 << 17;
-  return std::min(args.m, args.n) <= kMostCount &&
-         std::max({args.m * args.k, args.k * args.n, args.m * args.n}) <= kMostElements &&
+  return std::max({args.m * args.k, args.k * args.n, args.m * args.n}) <= kMostElements &&
          std::size_t(thin_batch::Plan(args).bytes(1)) <= device.shared_memory / 2;
 }
 
@@ -110,7 +109,8 @@ void run(const GemmArgs& args, Queue& base) {
 
 double thin_batch_microseconds(const GemmArgs& args, const DeviceInfo& device) {
   using namespace thin_batch_file;
-  if (!fits(args, device)) return std::numeric_limits<double>::infinity();
+  if (std::min(args.m, args.n) > kMostCount || !fits(args, device))
+    return std::numeric_limits<double>::infinity();
   return thin_batch::simt_microseconds(args, device);
 }
 

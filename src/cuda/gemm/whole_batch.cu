@@ -9,7 +9,7 @@
 #include <limits>
 #include <string>
 #include <tuple>
-#include <utility>
+#include <type_traits>
 
 #include "core/config_list.hpp"
 #include "cuda/gemm/fitted.hpp"
@@ -33,41 +33,21 @@ constexpr double kCyclesPerMicrosecond = 1980;
 const ConfigList<Config>& configs() {
   static const auto list = [] {
     ConfigList<Config> all;
-    constexpr struct { int rows, cols; } kSizes[] = {{8, 8}, {8, 4}, {6, 6}, {4, 4}};
-    for (const auto& size : kSizes)
+    const auto add = [&](int rows, int cols) {
       for (const int group : whole_batch::kGroups)
-        all.add({size.rows, size.cols, group}, std::to_string(size.rows) + "x" +
-                                                   std::to_string(size.cols) + "x" +
-                                                   std::to_string(group));
+        all.add({rows, cols, group},
+                std::to_string(rows) + "x" + std::to_string(cols) + "x" + std::to_string(group));
+    };
+    // Complex numbers have no sizes of their own.
+    for (const whole_batch::Size& size : whole_batch::kFloatVectors) add(size.rows, size.cols);
+    for (const whole_batch::Size& size : whole_batch::kFloats)
+      if (std::ranges::none_of(whole_batch::kFloatVectors, [&](const whole_batch::Size& other) {
+            return other.rows == size.rows && other.cols == size.cols;
+          }))
+        add(size.rows, size.cols);
     return all;
   }();
   return list;
-}
-
-/// All that the estimates of this row and of others ask of a call.
-auto key_of(const GemmArgs& args, const Plan& plan) {
-  const whole_batch::Shape& s = plan.shape;
-  const auto in_line = [&](const auto& x, DType type) {
-    return access_bits(x, args.batch, size_of(type)) % 16 == 0;
-  };
-  return std::tuple(args.in, args.transA, args.transB, args.m, args.n, s.k, s.batch, s.vectors,
-                    s.direct, s.x_bytes, s.y_bytes, s.c_bytes, s.copies_in, s.copies_out,
-                    in_line(args.A, args.in), in_line(args.B, args.in), in_line(args.C, args.out),
-                    s.shared_bytes, s.processors);
-}
-using Key = decltype(key_of(std::declval<GemmArgs>(), std::declval<Plan>()));
-
-/// The configuration's, if it fits, else that of least cycles.
-Choice choice(const GemmArgs& args, const Plan& plan) {
-  if (args.config >= 0) {
-    const Config& config = configs()[args.config];
-    const bool is_of_type = std::ranges::any_of(plan.shape.sizes(), [&](const auto& size) {
-      return size.rows == config.rows && size.cols == config.cols;
-    });
-    return is_of_type && plan.shape.fits(config) ? Choice{config, 0} : Choice{};
-  }
-  thread_local Memo<Key, Choice> memo;
-  return memo(key_of(args, plan), [&] { return whole_batch::choose(plan.shape); });
 }
 
 /// Why it does not take a call, whatever others would take for it.
@@ -104,25 +84,54 @@ double others(const GemmArgs& args, const DeviceInfo& device) {
                    thin_batch_microseconds(args, device)});
 }
 
+/// The choice of least cycles, and what other rows take.
+struct Verdict {
+  Choice own;
+  double others = 0;
+};
+Verdict verdict(const GemmArgs& args, const DeviceInfo& device, const Plan& plan) {
+  const whole_batch::Shape& s = plan.shape;
+  const auto in_line = [&](const auto& x, DType type) {
+    return access_bits(x, args.batch, size_of(type)) % 16 == 0;
+  };
+  const std::tuple key(args.in, args.transA, args.transB, args.m, args.n, s.k, s.batch, s.vectors,
+                       s.direct, s.x_bytes, s.y_bytes, s.c_bytes, s.copies_in, s.copies_out,
+                       in_line(args.A, args.in), in_line(args.B, args.in),
+                       in_line(args.C, args.out), s.shared_bytes, s.processors);
+  thread_local Memo<std::remove_const_t<decltype(key)>, Verdict> memo;
+  return memo(key, [&] { return Verdict{whole_batch::choose(s), others(args, device)}; });
+}
+
+/// The configuration, if it fits: of a group of 0 else.
+Config config_of(const GemmArgs& args, const Plan& plan) {
+  const Config& config = configs()[args.config];
+  const bool is_of_type = std::ranges::any_of(plan.shape.sizes(), [&](const auto& size) {
+    return size.rows == config.rows && size.cols == config.cols;
+  });
+  return is_of_type && plan.shape.fits(config) ? config : Config{};
+}
+
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (args.config == kOwnChoice)
     if (const char* reason = leaves(args)) return reason;
   if (const char* reason = refuses(args, device)) return reason;
-  const Plan plan(args, device);
-  const Choice own = choice(args, plan);
-  if (own.config.group == 0) return "needs more shared memory or threads";
   if (args.batch > std::numeric_limits<int>::max()) return "for fewer matrices";
+  const Plan plan(args, device);
+  const bool given = args.config >= 0;
+  const Verdict found = given ? Verdict{} : verdict(args, device, plan);
+  if ((given ? config_of(args, plan) : found.own.config).group == 0)
+    return "needs more shared memory or threads";
   if (args.config != kOwnChoice) return nullptr;
   if (is_tf32(args)) return "left to the tensor cores";
-  thread_local Memo<Key, double> memo;
-  const double least = memo(key_of(args, plan), [&] { return others(args, device); });
-  return own.cycles / kCyclesPerMicrosecond < least ? nullptr : "estimated to be slower";
+  return found.own.cycles / kCyclesPerMicrosecond < found.others ? nullptr
+                                                                 : "estimated to be slower";
 }
 
 void run(const GemmArgs& args, Queue& base) {
   const auto& queue = static_cast<const CudaQueue&>(base);
   const Plan plan(args, queue.device());
-  const Config config = choice(args, plan).config;
+  const Config config =
+      args.config >= 0 ? config_of(args, plan) : verdict(args, queue.device(), plan).own.config;
   if (args.in == DType::f32)
     whole_batch::run_f32(args, plan, config, queue);
   else

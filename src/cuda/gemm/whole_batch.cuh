@@ -151,15 +151,8 @@ struct Place {
   }
 };
 
-/// Of blocks, on devices for which the assembler takes a few registers more.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-inline constexpr int kFewer = 1;
-#else
-inline constexpr int kFewer = 0;
-#endif
-
 template <class V>
-__global__ void __launch_bounds__(V::kShare.threads, V::kShare.blocks - kFewer)
+__global__ void __launch_bounds__(V::kShare.threads, V::kShare.blocks)
     whole_batch_kernel(const __grid_constant__ Problem<typename V::Element> p) {
   using T = typename V::Element;
   constexpr int kAny = 0;  // threads
@@ -251,16 +244,14 @@ __global__ void __launch_bounds__(V::kShare.threads, V::kShare.blocks - kFewer)
 struct Plan {
   whole::Image x, y, c;
   bool turned = false;  // X is op(B)
-  bool x_along_k = false, y_along_k = false;
   Shape shape;
 
   Plan(const GemmArgs& args, const DeviceInfo& device) {
-    const int size = size_of(args.in), vector = 16 / size;
+    const int size = size_of(args.in);
     const std::int64_t k = args.alpha == Scalar{} ? 0 : args.k;
     const bool a = !is_transposed(args.transA), b = is_transposed(args.transB);
     turned = !a && b;
-    x_along_k = a || b;
-    y_along_k = a && b;
+    shape.majors = a && b ? Majors::Along : a || b ? Majors::XAlong : Majors::Across;
     // Of lines along k that neighbours have, vectors would be in few banks.
     x = whole::image_of(args.A, args.batch, a ? args.m : k, a ? k : args.m, size, false);
     y = whole::image_of(args.B, args.batch, b ? args.n : k, b ? k : args.n, size, b);
@@ -270,8 +261,8 @@ struct Plan {
              (access_bits(operand, args.batch, size) % 16 == 0 && image.pitch % 16 == 0);
     };
     shape.vectors = in_vectors(x, args.A) && in_vectors(y, args.B);
-    shape.direct = shape.vectors && !turned && !y_along_k && args.n % vector == 0 &&
-                   access_bits(args.C, args.batch, size) % 16 == 0;
+    shape.direct = shape.vectors && !turned && shape.majors != Majors::Along &&
+                   args.n * size % 16 == 0 && access_bits(args.C, args.batch, size) % 16 == 0;
     shape.length = args.m;
     shape.count = args.n;
     if (turned) {
@@ -280,8 +271,6 @@ struct Plan {
     }
     shape.k = k;
     shape.batch = args.batch;
-    if (shape.vectors && !x_along_k) shape.line_x = vector;
-    if (shape.vectors && !y_along_k) shape.line_y = vector;
     shape.element_bytes = size;
     shape.products = is_complex(args.in) ? 4 : 1;
     const auto bytes_of = [](const whole::Image& image) {
@@ -291,7 +280,6 @@ struct Plan {
     const auto copies_of = [](const whole::Image& image) {
       return image.packed ? 0 : std::int64_t(image.rows) * image.units;
     };
-    shape.majors = !x_along_k ? Majors::Across : y_along_k ? Majors::Along : Majors::XAlong;
     shape.copies_in = copies_of(x) + copies_of(y);
     shape.copies_out = shape.direct ? 0 : c.packed ? bytes_of(c) / 16 : copies_of(c);
     shape.x_bytes = bytes_of(x);
@@ -351,9 +339,9 @@ void launch(const GemmArgs& args, const Plan& plan, const Config& config, const 
 template <class T, int kRows, int kCols, bool kVectors>
 void launch_majors(const GemmArgs& args, const Plan& plan, const Config& config,
                    const CudaQueue& queue) {
-  if (!plan.x_along_k)
+  if (plan.shape.majors == Majors::Across)
     launch<Variant<T, kRows, kCols, false, false, kVectors>>(args, plan, config, queue);
-  else if (plan.y_along_k)
+  else if (plan.shape.majors == Majors::Along)
     launch<Variant<T, kRows, kCols, true, true, kVectors>>(args, plan, config, queue);
   else
     launch<Variant<T, kRows, kCols, true, false, kVectors>>(args, plan, config, queue);

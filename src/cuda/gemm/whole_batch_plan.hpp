@@ -45,9 +45,8 @@ inline constexpr Size kComplexes[] = {{8, 4, {96, 92, 93}}, {4, 4, {93, 93, 101}
 
 struct Shape {
   std::int64_t length = 0, count = 0, k = 0, batch = 0;  ///< lines of X and Y
-  int line_x = 1, line_y = 1;  ///< lines that threads have together: vectors of them
-  bool vectors = false;        ///< operands are read by vectors
-  bool direct = false;         ///< C is written by them
+  bool vectors = false;                                  ///< operands are read by vectors
+  bool direct = false;                                   ///< C is written by them
   Majors majors = Majors::XAlong;
   int element_bytes = 0;
   int products = 1;                                    ///< real ones of an element's
@@ -62,12 +61,8 @@ struct Shape {
     return vectors ? std::span<const Size>(kComplexVectors) : kComplexes;
   }
   /// Threads of a product, along X's lines and along Y's.
-  int down(const Config& c) const {
-    return int(divide_up(divide_up(length, line_x), c.rows / line_x));
-  }
-  int across(const Config& c) const {
-    return int(divide_up(divide_up(count, line_y), c.cols / line_y));
-  }
+  int down(const Config& c) const { return of_lines(length, c.rows, majors == Majors::Across); }
+  int across(const Config& c) const { return of_lines(count, c.cols, majors != Majors::Along); }
   std::int64_t threads(const Config& c) const {
     return divide_up(std::int64_t(down(c)) * across(c) * c.group, 32) * 32;
   }
@@ -85,6 +80,12 @@ struct Shape {
 
  private:
   static constexpr std::int64_t kEnds = 64, kBeyond = 128;
+
+  /// How many have up to `each` lines; those that lie across k are dealt out in vectors.
+  int of_lines(std::int64_t lines, int each, bool across_k) const {
+    const int vector = vectors && across_k ? 16 / element_bytes : 1;
+    return int(divide_up(divide_up(lines, vector), each / vector));
+  }
 };
 
 /// In cycles of 1.98 GHz: fitted to 25,000 times of 1,360 batches of 10 to 30,000 on an H200.
