@@ -474,6 +474,58 @@ TEST_P(Gpu, WholeBatches) {
         }
 }
 
+/// Warps of each size, one product of a block and several; rows in vectors and in single elements,
+/// in runs and apart, conjugated or not.
+TEST_P(Gpu, TensorBatches) {
+  if (GetParam() != "cuda") GTEST_SKIP() << "for tensor_batch";
+  constexpr Sizes kSizes[] = {{65, 65, 65, 7},  {48, 40, 36, 9}, {31, 17, 5, 40},
+                              {100, 24, 12, 5}, {50, 66, 34, 6}, {16, 7, 130, 9}};
+  constexpr Op kRealOps[] = {Op::NoTrans, Op::Trans};
+  constexpr Op kComplexOps[] = {Op::NoTrans, Op::Trans, Op::ConjTrans, Op::ConjNoTrans};
+  struct Of {
+    DType type;
+    Compute compute;
+    std::vector<std::string> sizes;
+  };
+  const Of kOf[] = {{DType::f64,
+                     Compute::Default,
+                     {"16x8", "16x16", "16x24", "16x32", "16x40", "16x56", "32x16", "32x24",
+                      "32x32", "48x16", "48x24", "64x16"}},
+                    {DType::f32,
+                     Compute::TF32,
+                     {"16x16", "16x24", "16x40", "16x56", "32x16", "32x24", "32x32", "32x40",
+                      "48x24", "48x40", "64x24", "64x32"}},
+                    {DType::cf64, Compute::Default, {"16x8", "16x16", "16x24", "32x8", "32x16"}}};
+  int which = 0, taken = 0;
+  for (const auto& [type, compute, sizes] : kOf)
+    for (const std::string& size : sizes)
+      for (const int group : {1, 2})
+        for (const Sizes& s : kSizes) {
+          const int rows = std::stoi(size), cols = std::stoi(size.substr(size.find('x') + 1));
+          const std::int64_t warps = (s.m + rows - 1) / rows * ((s.n + cols - 1) / cols) * group;
+          if (warps > 8) continue;  // more than some sizes have
+          ++taken;
+          const std::span<const Op> ops =
+              is_complex(type) ? std::span<const Op>(kComplexOps) : kRealOps;
+          for (const bool apart : {false, true})
+            for (const Op a : ops)
+              for (const Op b : ops) {
+                ++which;
+                cases::GemmCase c = numbered(which, {type, type}, a, b, s, apart ? 3 : 1);
+                c.compute = compute;
+                if (apart) {
+                  c.lda = (is_transposed(a) ? s.m : s.k) + 1;
+                  c.ldb = (is_transposed(b) ? s.k : s.n) + 1;
+                  c.ldc = s.n + 1;
+                  c.pointers = which % 8 < 4;
+                }
+                expect_correct(*cases::prepare(c),
+                               "gemm=tensor_batch:" + size + "x" + std::to_string(group));
+              }
+        }
+  EXPECT_GT(taken, 100);
+}
+
 /// Lines that start at each place of a word, whose first and last words are partly outside of the
 /// matrix, with NaN between them; whole words and none; one part of k and several.
 TEST_P(Gpu, FewVectorsOf16Bits) {

@@ -39,9 +39,9 @@ class CudaBackend final : public cuda::DeviceBackend {
   std::span<const Kernel<GemmArgs>> gemm_kernels() const override {
     namespace g = cuda::gemm;
     static const Kernel<GemmArgs> table[] = {
-        g::gemv(),           g::whole_batch(),  g::thin_batch(),    g::tiny_warp(),
-        g::tiny(),           g::few_vectors(),  g::thin(),          g::thin_f64(),
-        g::tall(),           g::short_k(),
+        g::gemv(),           g::whole_batch(),  g::tensor_batch(),  g::thin_batch(),
+        g::tiny_warp(),      g::tiny(),         g::few_vectors(),   g::thin(),
+        g::thin_f64(),       g::tall(),         g::short_k(),
 #ifdef MBLAS_HAVE_HOPPER
         g::tensor_f64_tma(), g::tensor_wgmma(), g::tensor_bf16x6(), g::tensor_fp16x3(),
         g::tensor_ozaki(),

@@ -16,6 +16,7 @@ Kernel<GemmArgs> thin_f64();
 Kernel<GemmArgs> tall();
 Kernel<GemmArgs> short_k();
 Kernel<GemmArgs> whole_batch();
+Kernel<GemmArgs> tensor_batch();
 Kernel<GemmArgs> fitted();
 Kernel<GemmArgs> tensor_f64_tma();
 Kernel<GemmArgs> tensor_f64();

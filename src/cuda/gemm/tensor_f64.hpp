@@ -11,6 +11,9 @@ inline constexpr double kTensorF64CyclesPerMicrosecond = 1980;
 /// Its own estimate of its time, in cycles; `args` has no configuration.
 double tensor_f64_cycles(const GemmArgs& args, const DeviceInfo& device);
 
+/// The same of tensor_f64_tma; infinite where it does not take the call.
+double tensor_f64_tma_cycles(const GemmArgs& args, const DeviceInfo& device);
+
 /// Bytes of workspace of run_tensor_f64_where(); `args` is one product of doubles.
 std::size_t tensor_f64_where_bytes(const GemmArgs& args, const DeviceInfo& device);
 

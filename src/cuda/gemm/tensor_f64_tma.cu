@@ -1,6 +1,7 @@
 // gemm of doubles, real or complex, on Hopper: the operands as the copy engine takes them, and the
 // choice of tiles. Left to tensor_f64 are operands whose rows do not start at multiples of 16
 // bytes, small products, and those for which its tiles and parts of k are estimated to be faster.
+#include <limits>
 #include <string>
 #include <tuple>
 
@@ -81,7 +82,8 @@ double cycles_of_others(const GemmArgs& args, const DeviceInfo& device) {
   return by_elements * (input_bits(args) % kLine == 0 ? 1 : 1.1);
 }
 
-const char* declines(const GemmArgs& args, const DeviceInfo& device) {
+/// Why it does not take a call, whatever others would take for it.
+const char* refuses(const GemmArgs& args, const DeviceInfo& device) {
   if (args.in != DType::f64 && args.in != DType::cf64) return "for f64 and cf64";
   if (!runs_hopper(device)) return "needs compute capability 9.0 and code for it";
   constexpr std::size_t kShared = 227 << 10;
@@ -96,18 +98,25 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
       !hopper::is_mappable(args.B, args.batch, size))
     return "for distances of less than 2^40 bytes";
   if (input_bits(args) % 16 != 0) return "for rows at multiples of 16 bytes";
-  // Below it the smaller tiles of tensor_f64, and their shorter way to the first product, win.
+  return declines_emulation(args, device);
+}
+
+/// Below it the smaller tiles of tensor_f64, and their shorter way to the first product, win.
+bool is_large(const GemmArgs& args, const DeviceInfo& device) {
   constexpr double kLeast = 200.0 * 200 * 200;
   const double matrices = batch_fills(args, device) ? double(args.batch) : 1;
-  if (args.config == kOwnChoice &&
-      double(args.m) * double(args.n) * double(args.k) * matrices < kLeast)
-    return "for larger products";
+  return double(args.m) * double(args.n) * double(args.k) * matrices >= kLeast;
+}
+
+const char* declines(const GemmArgs& args, const DeviceInfo& device) {
+  if (const char* reason = refuses(args, device)) return reason;
+  if (args.config == kOwnChoice && !is_large(args, device)) return "for larger products";
   const tma64::Plan plan = plan_of(args, device);
   if (plan.tile < 0)
     return args.config < 0 ? "for fewer tiles" : "the configuration's tiles are not for this call";
   if (args.config == kOwnChoice && tma64::is_left_to(cycles_of_others(args, device), plan))
     return "estimated to be slower than tensor_f64 or fitted";
-  return declines_emulation(args, device);
+  return nullptr;
 }
 
 std::size_t workspace_bytes(const GemmArgs& args, const DeviceInfo& device) {
@@ -167,6 +176,16 @@ void run(const GemmArgs& args, Queue& base) {
 }
 
 }  // namespace tensor_f64_tma_file
+
+double tensor_f64_tma_cycles(const GemmArgs& call, const DeviceInfo& device) {
+  using namespace tensor_f64_tma_file;
+  GemmArgs args = call;
+  args.config = kOwnChoice;  // else another kernel's
+  const double none = std::numeric_limits<double>::infinity();
+  if (refuses(args, device) || !is_large(args, device)) return none;
+  const tma64::Plan plan = plan_of(args, device);
+  return plan.tile < 0 ? none : plan.cycles;
+}
 
 Kernel<GemmArgs> tensor_f64_tma() {
   using namespace tensor_f64_tma_file;

@@ -14,4 +14,7 @@ inline constexpr std::int64_t kMmaWarp = 32;
 /// copy those of a batch.
 double tensor_mma_microseconds(const GemmArgs& args, const DeviceInfo& device);
 
+/// tensor_wgmma's, to be held against that; infinity where it declines.
+double tensor_wgmma_microseconds(const GemmArgs& args, const DeviceInfo& device);
+
 }  // namespace mblas::cuda::gemm

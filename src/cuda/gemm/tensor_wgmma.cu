@@ -5,6 +5,7 @@
 // of 1 and 4 bytes with k innermost, but for one of floats. Others are copied, transposed where
 // need be, before: a reading and a writing of the operand, at the speed of memory.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "core/finish.hpp"
@@ -138,13 +139,11 @@ double even_estimate(const GemmArgs& args, bool copied) {
                                           : rates.large;
 }
 
-/// Whether tensor_mma takes less time by estimates: where operands are copied here that it takes as
-/// they lie, where C is not for the copy engine, and where a product is so small that a tile, 0.7
-/// us of a multiprocessor, takes as long as any. A plan's operand is copied once, and what is not
-/// fused takes one more launch there.
-bool is_slower(const GemmArgs& args, const Call& call, const DeviceInfo& device) {
+/// An estimate to be held against tensor_mma's: operands may be copied here that it takes as they
+/// lie, C may not be for the copy engine, and a product may be so small that a tile, 0.7 us of a
+/// multiprocessor, takes as long as any.
+double microseconds(const GemmArgs& args, const Call& call) {
   constexpr double kOfResult = 6e-7;  // of 16 bits that are put together to vectors of rows
-  if (args.keeper || needs_finish(args)) return false;
   Repacked copies[2];
   std::size_t count = 0;
   for (const Source* x : {&call.sources.a, &call.sources.b})
@@ -154,10 +153,18 @@ bool is_slower(const GemmArgs& args, const Call& call, const DeviceInfo& device)
     own = std::max(own + repack_microseconds(std::span(copies, count), false), kTwoLaunches);
   if (!call.shape.boxes && size_of(args.out) == 2)
     own += kOfResult * double(args.m) * double(args.n) * double(args.batch);
-  return own > even_estimate(args, count > 0) * tensor_mma_microseconds(args, device);
+  return own / even_estimate(args, count > 0);
 }
 
-const char* declines(const GemmArgs& args, const DeviceInfo& device) {
+/// Whether tensor_mma takes less time by estimates. A plan's operand is copied once, and what is
+/// not fused takes one more launch there.
+bool is_slower(const GemmArgs& args, const Call& call, const DeviceInfo& device) {
+  if (args.keeper || needs_finish(args)) return false;
+  return microseconds(args, call) > tensor_mma_microseconds(args, device);
+}
+
+/// Why it does not take a call, whatever tensor_mma would take for it.
+const char* refuses(const GemmArgs& args, const DeviceInfo& device) {
   const bool tf32 = is_tf32(args);
   if (!tf32 && args.in != DType::f16 && args.in != DType::bf16 && args.in != DType::i8)
     return "for f16, bf16 and i8, and for f32 as TF32";
@@ -166,12 +173,17 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (!hopper::is_mappable(args.A, args.batch, size) ||
       !hopper::is_mappable(args.B, args.batch, size))
     return "for distances of less than 2^40 bytes";
+  return tf32 ? nullptr : declines_emulation(args, device);
+}
+
+const char* declines(const GemmArgs& args, const DeviceInfo& device) {
+  if (const char* reason = refuses(args, device)) return reason;
   const Call call(args, device);
   if (call.plan.rows == 0)
     return args.config < 0 ? "for fewer tiles" : "the configuration is not for this call";
   if (args.config == kOwnChoice && is_slower(args, call, device))
     return "estimated to be slower than tensor_mma";
-  return tf32 ? nullptr : declines_emulation(args, device);
+  return nullptr;
 }
 
 std::size_t workspace_bytes(const GemmArgs& args, const DeviceInfo& device) {
@@ -257,6 +269,16 @@ void run(const GemmArgs& args, Queue& base) {
 }
 
 }  // namespace tensor_wgmma_file
+
+double tensor_wgmma_microseconds(const GemmArgs& call, const DeviceInfo& device) {
+  using namespace tensor_wgmma_file;
+  GemmArgs args = call;
+  args.config = kOwnChoice;  // else another kernel's
+  const double none = std::numeric_limits<double>::infinity();
+  if (refuses(args, device)) return none;
+  const Call own(args, device);
+  return own.plan.rows == 0 ? none : microseconds(args, own);
+}
 
 Kernel<GemmArgs> tensor_wgmma() {
   using namespace tensor_wgmma_file;

@@ -64,7 +64,10 @@ double narrow_microseconds(const GemmArgs& args, const DeviceInfo& device) {
 bool is_slower_than_tiles(const GemmArgs& args, const DeviceInfo& device) {
   constexpr std::int64_t kTile = 32, kHalf = 16, kMostResults = 24 * 24, kTensorCores = 3;
   const std::int64_t most = std::max(args.m, args.n);
-  // Larger ones take several tiles there.
+  // Larger ones take several tiles there. cf64 48x48x48 80 times: 18.2 us, tensor_f64 6.4.
+  constexpr std::int64_t kMostComplex = 16000;
+  if (most > kTile && args.in == DType::cf64 && args.m * args.n * args.k > kMostComplex)
+    return true;
   if (most > kTile) return args.k > kTile + kHalf || !fills_device(args, device);
   if (args.in == DType::f32 && args.m * args.n > kMostResults) return true;
 

@@ -1,0 +1,184 @@
+// Batches of products whose operands fit in a block's shared memory, on the tensor cores: f64, cf64
+// and TF32, matrices of some ten to a hundred rows.
+//
+// Limited by memory, with multiply-adds hardly fewer. Tiles of other rows are larger than such
+// products are, 64 for 33 rows, and their panels along k come one after the other. Here operands
+// come whole, as in `whole_batch`, and warps have tiles of the sizes that fit a product best.
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "core/config_list.hpp"
+#include "cuda/gemm/fitted.hpp"
+#include "cuda/gemm/short_k.hpp"
+#include "cuda/gemm/tensor_batch.cuh"
+#include "cuda/gemm/tensor_f64.hpp"
+#include "cuda/gemm/tensor_mma.hpp"
+#include "cuda/gemm/thin_batch.hpp"
+#include "cuda/kernels.hpp"
+#include "cuda/memo.hpp"
+
+namespace mblas::cuda::gemm {
+namespace tensor_batch_file {
+
+using tensor_batch::Choice;
+using tensor_batch::Config;
+using tensor_batch::Plan;
+
+constexpr double kCyclesPerMicrosecond = 1980;
+
+/// "32x16x2": of a warp, products of a block.
+const ConfigList<Config>& configs() {
+  static const auto list = [] {
+    std::vector<tensor_batch::Size> sizes;
+    for (const auto& of_type : {std::span<const tensor_batch::Size>(tensor_batch::kSizes),
+                                std::span<const tensor_batch::Size>(tensor_batch::kFloatSizes),
+                                std::span<const tensor_batch::Size>(tensor_batch::kComplexSizes)})
+      for (const tensor_batch::Size& size : of_type)
+        if (std::ranges::find(sizes, size) == sizes.end()) sizes.push_back(size);
+    ConfigList<Config> all;
+    for (const auto& [rows, cols] : sizes)
+      for (const int group : tensor_batch::kGroups)
+        all.add({rows, cols, group},
+                std::to_string(rows) + "x" + std::to_string(cols) + "x" + std::to_string(group));
+    return all;
+  }();
+  return list;
+}
+
+const char* refuses(const GemmArgs& args, const DeviceInfo& device) {
+  if (args.in != DType::f64 && args.in != DType::cf64 && !is_tf32(args))
+    return "for f64, cf64 and TF32";
+  if (device.capability < 80) return "needs compute capability 8.0";
+  const std::int64_t most = std::int64_t(device.shared_memory) / size_of(args.in);
+  if (args.m > most || args.n > most || args.k > most || args.m * args.k + args.k * args.n > most ||
+      args.m * args.n > most)
+    return "needs more shared memory";
+  if (const char* reason = declines_halfway(args)) return reason;
+  return declines_emulation_but_tf32(args, device);
+}
+
+/// Why it leaves a call to others, whatever estimates say: they are of strided batches, and there
+/// are none of tiny_warp and thin_batch.
+const char* leaves(const GemmArgs& args, const DeviceInfo& device) {
+  if (args.batch < 2 || args.A.pointers || args.B.pointers || args.C.pointers)
+    return "for strided batches";
+  constexpr std::int64_t kWarp = 32, kHalf = 16, kLeast = 20 * 20 * 20, kMany = 7;
+  if (args.in == DType::cf64 && args.k <= kHalf) return "for longer sums";
+  if (is_tf32(args) || std::max(args.m, args.n) > kWarp) return nullptr;
+  const bool few = args.batch < kMany * device.compute_units;
+  return args.in == DType::cf64 || few || std::min(args.m, args.n) < kHalf ||
+                 args.m * args.n * args.k < kLeast
+             ? "for larger matrices"
+             : nullptr;
+}
+
+/// The configuration, if it fits: of a group of 0 else.
+Config config_of(const GemmArgs& args, const Plan& plan) {
+  const Config& config = configs()[args.config];
+  const bool is_of_type = std::ranges::any_of(plan.shape.sizes(), [&](const auto& size) {
+    return size.rows == config.rows && size.cols == config.cols;
+  });
+  return is_of_type && plan.shape.fits(config) ? config : Config{};
+}
+
+const tensor_batch::Rates& rates_of(DType in) {
+  return in == DType::f64    ? tensor_batch::kDoubleRates
+         : in == DType::cf64 ? tensor_batch::kComplexRates
+                             : tensor_batch::kTf32Rates;
+}
+
+/// The least of what other rows are estimated to take, with the shares of their estimates that were
+/// best for 900 batches on an H200: 4 to 5 % from the fastest row on the average.
+double others(const GemmArgs& args, const DeviceInfo& device) {
+  double least = std::numeric_limits<double>::infinity();
+  const auto consider = [&](double share, double microseconds) {
+    least = std::min(least, share * microseconds);
+  };
+  if (is_tf32(args)) {
+    consider(0.95, tensor_mma_microseconds(args, device));
+    consider(1.1, thin_batch_microseconds(args, device));
+#ifdef MBLAS_HAVE_HOPPER
+    consider(1.15, tensor_wgmma_microseconds(args, device));
+#endif
+    return least;
+  }
+  consider(args.in == DType::f64 ? 1 : 0.9,
+           tensor_f64_cycles(args, device) / kTensorF64CyclesPerMicrosecond);
+#ifdef MBLAS_HAVE_HOPPER
+  consider(1, tensor_f64_tma_cycles(args, device) / kTensorF64CyclesPerMicrosecond);
+#endif
+  if (args.in == DType::f64) {
+    consider(0.8, short_k_microseconds(args, device));
+    consider(1, fitted_cycles(args, device) / kFittedCyclesPerMicrosecond);
+  }
+  return least;
+}
+
+/// The choice of least cycles, and what other rows take.
+struct Verdict {
+  Choice own;
+  double others = 0;
+};
+Verdict verdict(const GemmArgs& args, const DeviceInfo& device, const Plan& plan) {
+  const tensor_batch::Shape& s = plan.shape;
+  const auto in_line = [&](const auto& x, DType type) {
+    return access_bits(x, args.batch, size_of(type)) % 16 == 0;
+  };
+  const std::tuple key(args.in, args.transA, args.transB, s.m, s.n, s.k, s.batch, s.a_bytes,
+                       s.b_bytes, s.c_bytes, s.copies_in, s.copies_out, in_line(args.A, args.in),
+                       in_line(args.B, args.in), in_line(args.C, args.out), s.shared_bytes,
+                       s.processors);
+  thread_local Memo<std::remove_const_t<decltype(key)>, Verdict> memo;
+  return memo(key, [&] {
+    return Verdict{tensor_batch::choose(s, rates_of(args.in)), others(args, device)};
+  });
+}
+
+const char* declines(const GemmArgs& args, const DeviceInfo& device) {
+  if (args.config == kOwnChoice)
+    if (const char* reason = leaves(args, device)) return reason;
+  if (const char* reason = refuses(args, device)) return reason;
+  if (args.batch > std::numeric_limits<int>::max()) return "for fewer matrices";
+  const Plan plan(args, device);
+  const bool given = args.config >= 0;
+  const Verdict found = given ? Verdict{} : verdict(args, device, plan);
+  if ((given ? config_of(args, plan) : found.own.config).group == 0)
+    return "needs more shared memory or threads";
+  if (args.config != kOwnChoice) return nullptr;
+  return found.own.cycles / kCyclesPerMicrosecond < found.others ? nullptr
+                                                                 : "estimated to be slower";
+}
+
+void run(const GemmArgs& args, Queue& base) {
+  const auto& queue = static_cast<const CudaQueue&>(base);
+  const Plan plan(args, queue.device());
+  const Config config =
+      args.config >= 0 ? config_of(args, plan) : verdict(args, queue.device(), plan).own.config;
+  if (args.in == DType::f64)
+    tensor_batch::run_f64(args, plan, config, queue);
+  else if (args.in == DType::cf64)
+    tensor_batch::run_cf64(args, plan, config, queue);
+  else
+    tensor_batch::run_tf32(args, plan, config, queue);
+}
+
+}  // namespace tensor_batch_file
+
+Kernel<GemmArgs> tensor_batch() {
+  using namespace tensor_batch_file;
+  return {"tensor_batch",
+          "batches whose operands fit in shared memory: brought whole, multiplied on the tensor "
+          "cores",
+          declines,
+          gemm_pointer_bytes,
+          run,
+          nullptr,
+          configs().names()};
+}
+
+}  // namespace mblas::cuda::gemm

@@ -1,0 +1,9 @@
+#include "cuda/gemm/tensor_batch.cuh"
+
+namespace mblas::cuda::tensor_batch {
+
+void run_f64(const GemmArgs& args, const Plan& plan, const Config& config, const CudaQueue& queue) {
+  launch_size<double, kSizes>(args, plan, config, queue);
+}
+
+}  // namespace mblas::cuda::tensor_batch

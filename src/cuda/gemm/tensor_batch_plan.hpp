@@ -1,0 +1,143 @@
+// How many rows and columns a warp of `tensor_batch` has, and how many products a block: an
+// estimate of clock cycles for each, of which the least is taken. docs/BENCHMARKING.md holds it
+// against measurements.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+namespace mblas::cuda::tensor_batch {
+
+constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// Threads that a block has at most, blocks that a multiprocessor has registers for then.
+struct Share {
+  int threads, blocks;
+};
+/// By the registers that a thread's sums take; complex ones are multiplied by way of others.
+constexpr Share share_of(int rows, int cols, int element_bytes) {
+  const int words = rows * cols / 32 * element_bytes / 4;
+  return words > 60                          ? Share{384, 1}
+         : words > 48                        ? Share{512, 1}
+         : words > 40 && element_bytes == 16 ? Share{256, 2}
+         : words > 28                        ? Share{320, 2}
+                                             : Share{512, 2};
+}
+
+struct Config {
+  int rows = 0, cols = 0;  ///< of a warp
+  int group = 0;           ///< products of a block
+};
+inline constexpr int kGroups[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64};
+
+/// What warps have, by type.
+struct Size {
+  int rows, cols;
+  bool operator==(const Size&) const = default;
+};
+inline constexpr Size kSizes[] = {{16, 8},  {16, 16}, {16, 24}, {16, 32}, {16, 40}, {16, 56},
+                                  {32, 16}, {32, 24}, {32, 32}, {48, 16}, {48, 24}, {64, 16}};
+inline constexpr Size kFloatSizes[] = {{16, 16}, {16, 24}, {16, 40}, {16, 56}, {32, 16}, {32, 24},
+                                       {32, 32}, {32, 40}, {48, 24}, {48, 40}, {64, 24}, {64, 32}};
+inline constexpr Size kComplexSizes[] = {{16, 8}, {16, 16}, {16, 24}, {32, 8}, {32, 16}, {48, 8}};
+
+/// What a type's products take, in cycles of 1.98 GHz.
+struct Rates {
+  double start;    ///< of a launch
+  double round;    ///< from a block's first copies to its last results
+  double in, out;  ///< a copy to shared memory, one from there
+  double put;      ///< an instruction that writes a warp's results
+  double mma;      ///< one of 16 rows and 8 columns
+  double lines;    ///< how long a warp reads eight lines for it
+  double memory;   ///< bytes from and to memory in a cycle
+};
+
+// Fitted to 6,000 times of 540 batches of 20 to 8,000 on an H200: off by 12 % (f64, TF32) and 14 %.
+inline constexpr Rates kDoubleRates = {2690, 1270, 0.12, 0.97, 1.1, 3.17, 30, 1960};
+inline constexpr Rates kComplexRates = {3630, 550, 0, 1.1, 12.7, 6.1, 31, 1430};
+inline constexpr Rates kTf32Rates = {2860, 1570, 0.29, 1.03, 1.7, 1.62, 29, 1680};
+
+struct Shape {
+  std::int64_t m = 0, n = 0, k = 0, batch = 0;
+  int element_bytes = 0;
+  int products = 1;                                    ///< real ones of an element's
+  std::int64_t a_bytes = 0, b_bytes = 0, c_bytes = 0;  ///< that a matrix takes in shared memory
+  /// Copies that bring a product's operands, and that write its results.
+  std::int64_t copies_in = 0, copies_out = 0;
+  std::int64_t shared_bytes = 0;  ///< of a multiprocessor
+  int processors = 1;
+
+  std::span<const Size> sizes() const {
+    return element_bytes == 4 ? std::span<const Size>(kFloatSizes)
+           : products == 1    ? std::span<const Size>(kSizes)
+                              : kComplexSizes;
+  }
+  int depth() const { return element_bytes == 4 ? 8 : 4; }  ///< of a step
+  /// Warps of a product, along C's columns and along its rows.
+  int down(const Config& c) const { return int(divide_up(m, c.rows)); }
+  int across(const Config& c) const { return int(divide_up(n, c.cols)); }
+  std::int64_t threads(const Config& c) const {
+    return std::int64_t(down(c)) * across(c) * c.group * 32;
+  }
+  /// Where B begins, and all that a block takes: room for what comes before a multiple of 16 bytes.
+  std::int64_t b_begin(const Config& c) const { return c.group * a_bytes + kEnds; }
+  std::int64_t bytes(const Config& c) const {
+    return std::max(b_begin(c) + c.group * b_bytes + kEnds, c.group * c_bytes + kEnds);
+  }
+  Share share(const Config& c) const { return share_of(c.rows, c.cols, element_bytes); }
+  bool fits(const Config& c) const {
+    return threads(c) <= share(c).threads && bytes(c) <= shared_bytes && c.group <= batch;
+  }
+
+ private:
+  static constexpr std::int64_t kEnds = 64;
+};
+
+inline double cycles_of(const Shape& s, const Config& c, const Rates& r) {
+  constexpr std::int64_t kOfBlock = 1 << 10;  // of shared memory, besides
+  const Share share = s.share(c);
+  const double threads = double(s.threads(c)), warps = threads / 32;
+  const auto at_once = std::max<double>(
+      1, double(std::min<std::int64_t>(std::int64_t(share.threads * share.blocks / threads),
+                                       (s.shared_bytes + kOfBlock) / (s.bytes(c) + kOfBlock))));
+  const double steps = double(divide_up(s.k, s.depth()));
+  const double tiles = double(c.rows * c.cols) / 128, lines = c.rows / 8 + c.cols / 8;
+  // Each quarter of a multiprocessor has its own tensor cores.
+  const auto step = [&](double blocks) {
+    return lines * r.lines + 4 * std::ceil(blocks * warps / 4) * tiles * s.products * r.mma;
+  };
+  const double copies = c.group * (double(s.copies_in) * r.in + double(s.copies_out) * r.out) +
+                        warps * tiles * 4 * r.put;
+  const auto round = [&](double blocks) {
+    return r.round + steps * step(blocks) + blocks * copies;
+  };
+  const double blocks = double(divide_up(s.batch, c.group)), wave = s.processors * at_once;
+  const double full = std::floor(blocks / wave);
+  const double rest = std::ceil((blocks - full * wave) / s.processors);
+  const double rounds = full * round(at_once) + (rest > 0 ? round(rest) : 0);
+  const double elements = double((s.m + s.n) * s.k + s.m * s.n);
+  return r.start + std::hypot(rounds, elements * s.element_bytes * double(s.batch) / r.memory);
+}
+
+struct Choice {
+  Config config;  ///< group 0: none fits
+  double cycles = std::numeric_limits<double>::infinity();
+};
+
+/// That of least cycles.
+inline Choice choose(const Shape& s, const Rates& rates) {
+  Choice best;
+  for (const Size& size : s.sizes())
+    for (const int group : kGroups) {
+      const Config c{size.rows, size.cols, group};
+      if (!s.fits(c)) continue;
+      const double cycles = cycles_of(s, c, rates);
+      if (cycles < best.cycles) best = {c, cycles};
+    }
+  return best;
+}
+
+}  // namespace mblas::cuda::tensor_batch
