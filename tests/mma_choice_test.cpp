@@ -256,7 +256,7 @@ TEST(MmaChoice, TinyIsForManyNarrowProducts) {
   EXPECT_TRUE(takes(16, 2000, DType::cf32));
   EXPECT_TRUE(takes(12, 1000, DType::cf64));
   EXPECT_FALSE(takes(32, 100000, DType::cf64)) << "multiplies too much";
-  EXPECT_TRUE(takes(40, 300, DType::cf64)) << "several tiles there";
+  EXPECT_FALSE(takes(40, 300, DType::cf64)) << "multiplies too much";
 }
 
 TEST(MmaChoice, TinyWarpIsForUpTo32RowsAndColumns) {
@@ -275,8 +275,13 @@ TEST(MmaChoice, TinyWarpIsForUpTo32RowsAndColumns) {
     EXPECT_FALSE(takes(in, 33, 32, 32));
     EXPECT_FALSE(takes(in, 32, 33, 32));
     EXPECT_FALSE(takes(in, 32, 32, 257));
-    EXPECT_FALSE(takes(in, 24, 24, 24, 20)) << "few begin sooner elsewhere";
+    EXPECT_FALSE(takes(in, 24, 24, 24, 16)) << "few begin sooner elsewhere";
+    EXPECT_TRUE(takes(in, 20, 4, 96, 788)) << "few rows";
   }
+  EXPECT_TRUE(takes(DType::f64, 22, 22, 22, 53));
+  EXPECT_TRUE(takes(DType::f64, 20, 12, 136, 347));
+  EXPECT_FALSE(takes(DType::f64, 20, 12, 136, 30)) << "each waits for its steps of k";
+  EXPECT_FALSE(takes(DType::cf64, 24, 24, 24, 30)) << "likewise";
   GemmArgs halfway = product(DType::cf64, DType::cf64, 16, 16, 16);
   halfway.batch = 1000;
   halfway.A.data = static_cast<const std::byte*>(halfway.A.data) + 8;
@@ -320,7 +325,7 @@ TEST(SmallChoice, TakesTheFastest) {
            Call{DType::f32, 65, 65, 65, 300, "whole_batch"},
            Call{DType::f32, 711, 711, 24, 1, "short_k"},
            Call{DType::f32, 128, 1000, 32, 1, "simt"},
-           Call{DType::f64, 20, 28, 60, 1500, "tensor_f64"},
+           Call{DType::f64, 20, 28, 60, 1500, "tensor_batch"},
            Call{DType::f64, 8, 16, 456, 694, "tensor_f64"},
            Call{DType::f64, 3000, 711, 24, 1, "short_k"},
            Call{DType::f64, 711, 711, 24, 1, "short_k"},
@@ -332,9 +337,14 @@ TEST(SmallChoice, TakesTheFastest) {
            Call{DType::cf32, 65, 65, 65, 300, "whole_batch"},
            Call{DType::f32, 100, 100, 100, 2000, "whole_batch"},
            Call{DType::f32, 4, 4, 4, 100000, "tiny"},
+           Call{DType::f64, 33, 33, 33, 2000, "tensor_batch"},
+           Call{DType::f64, 65, 65, 65, 2000, "tensor_batch"},
+           Call{DType::f64, 16, 16, 16, 1462, "tiny_warp"},
+           Call{DType::cf64, 33, 33, 33, 2000, "tensor_batch"},
+           Call{DType::cf64, 12, 12, 12, 5269, "tiny_warp"},
            Call{DType::cf32, 127, 444, 23, 1, "simt"},
            Call{DType::cf32, 3000, 711, 24, 1, "short_k"},
-           Call{DType::cf64, 30, 47, 54, 1543, "tensor_f64"},
+           Call{DType::cf64, 30, 47, 54, 1543, "tensor_batch"},
            Call{DType::f32, 192, 42, 8, 289, "short_k"},
            Call{DType::f32, 383, 26, 23, 4252, "simt"},
            Call{DType::f64, 374, 21, 8, 3954, "short_k"},
@@ -352,7 +362,7 @@ TEST(SmallChoice, TakesTheFastest) {
            Call{DType::f32, 14, 622, 5, 1952, "short_k"},
            Call{DType::f32, 2, 1018, 2, 14865, "thin_batch"},
            Call{DType::f32, 61, 14, 242, 64, "simt"},
-           Call{DType::f64, 61, 5, 15, 19029, "thin_batch"},
+           Call{DType::f64, 61, 5, 15, 19029, "tensor_batch"},
            Call{DType::f64, 14, 14, 61, 282, "tiny_warp"},
            Call{DType::cf32, 10, 9, 500, 220, "thin_batch"},
            Call{DType::cf64, 80, 8, 10, 6764, "thin_batch"},

@@ -67,8 +67,8 @@ const char* refuses(const GemmArgs& args, const DeviceInfo& device) {
 const char* leaves(const GemmArgs& args, const DeviceInfo& device) {
   if (args.batch < 2 || args.A.pointers || args.B.pointers || args.C.pointers)
     return "for strided batches";
-  constexpr std::int64_t kWarp = 32, kHalf = 16, kLeast = 20 * 20 * 20, kMany = 7;
-  if (args.in == DType::cf64 && args.k <= kHalf) return "for longer sums";
+  constexpr std::int64_t kWarp = 32, kHalf = 16, kLeast = 20 * 20 * 20, kMany = 7, kThin = 4;
+  if (is_tf32(args) && std::min(args.m, args.n) <= kThin) return "for more rows and columns";
   if (is_tf32(args) || std::max(args.m, args.n) > kWarp) return nullptr;
   const bool few = args.batch < kMany * device.compute_units;
   return args.in == DType::cf64 || few || std::min(args.m, args.n) < kHalf ||
@@ -103,19 +103,17 @@ double others(const GemmArgs& args, const DeviceInfo& device) {
     consider(0.95, tensor_mma_microseconds(args, device));
     consider(1.1, thin_batch_microseconds(args, device));
 #ifdef MBLAS_HAVE_HOPPER
-    consider(1.15, tensor_wgmma_microseconds(args, device));
+    consider(1.1, tensor_wgmma_microseconds(args, device));
 #endif
     return least;
   }
-  consider(args.in == DType::f64 ? 1 : 0.9,
-           tensor_f64_cycles(args, device) / kTensorF64CyclesPerMicrosecond);
+  const bool real = args.in == DType::f64;
+  consider(real ? 1 : 0.9, tensor_f64_cycles(args, device) / kTensorF64CyclesPerMicrosecond);
 #ifdef MBLAS_HAVE_HOPPER
   consider(1, tensor_f64_tma_cycles(args, device) / kTensorF64CyclesPerMicrosecond);
 #endif
-  if (args.in == DType::f64) {
-    consider(0.8, short_k_microseconds(args, device));
-    consider(1, fitted_cycles(args, device) / kFittedCyclesPerMicrosecond);
-  }
+  consider(real ? 0.8 : 0.85, short_k_microseconds(args, device));
+  if (real) consider(1, fitted_cycles(args, device) / kFittedCyclesPerMicrosecond);
   return least;
 }
 

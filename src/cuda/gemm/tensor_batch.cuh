@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(V::kShare.threads, V::kShare.blocks)
   const int lane = thread_now() % 32;
   const int row = at.row * V::kRows + lane / 4, col = at.col * V::kCols + lane % 4 * 2;
   const int below = int(p.m) - row, right = int(p.n) - col;
-  /// f(half, q): for what is inside
+  /// f(half, q, pair, whether its second one is there too) with what is inside of C.
   const auto for_pairs = [&](auto&& f) {
 #pragma unroll
     for (int half = 0; half < 2 * kI; ++half) {
@@ -167,25 +167,21 @@ __global__ void __launch_bounds__(V::kShare.threads, V::kShare.blocks)
       }
     }
   };
-  if (p.direct) {
-    if (at.matrix >= count) return;
-    Acc* const c = static_cast<Acc*>(p.C.at(first + at.matrix)) + row * p.ldc + col;
-    for_pairs([&](int half, int q, const Acc* pair, bool second) {
-      Acc* const to = c + 8 * half * p.ldc + 8 * q;
-      if constexpr (sizeof(Acc) < 16) {
+  if constexpr (!is_complex_v<Acc>) {
+    if (p.direct) {
+      if (at.matrix >= count) return;
+      Acc* const c = static_cast<Acc*>(p.C.at(first + at.matrix)) + row * p.ldc + col;
+      for_pairs([&](int half, int q, const Acc* pair, bool) {
         using Pair = Vector<Acc, 2>;
-        Pair& place = *reinterpret_cast<Pair*>(to);
+        Pair& place = *reinterpret_cast<Pair*>(c + 8 * half * p.ldc + 8 * q);
         Pair v = {};
         if (p.read_c) v = place;
         store(p, pair[0], &v.e[0]);
         store(p, pair[1], &v.e[1]);
         place = v;
-      } else {
-        store(p, pair[0], to);
-        if (second) store(p, pair[1], to + 1);
-      }
-    });
-    return;
+      });
+      return;
+    }
   }
   __syncthreads();
   char* const results = whole::bring<kAny, Acc>(
@@ -222,7 +218,7 @@ struct Plan {
     b = image_of(args.B, args.batch, b_along ? args.n : k, b_along ? k : args.n, size, b_along);
     c = whole::image_of(args.C, args.batch, args.m, args.n, size, false);
     const auto c_bits = access_bits(args.C, args.batch, size) | std::uintptr_t(args.n * size);
-    direct = c_bits % std::uintptr_t(std::min(2 * size, 16)) == 0;
+    direct = !is_complex(args.in) && c_bits % std::uintptr_t(2 * size) == 0;
     shape.m = args.m;
     shape.n = args.n;
     shape.k = k;

@@ -49,16 +49,18 @@ struct Rates {
   double start;    ///< of a launch
   double round;    ///< from a block's first copies to its last results
   double in, out;  ///< a copy to shared memory, one from there
+  double each;     ///< that of a thread, one after the other
   double put;      ///< an instruction that writes a warp's results
   double mma;      ///< one of 16 rows and 8 columns
   double lines;    ///< how long a warp reads eight lines for it
   double memory;   ///< bytes from and to memory in a cycle
 };
 
-// Fitted to 6,000 times of 540 batches of 20 to 8,000 on an H200: off by 12 % (f64, TF32) and 14 %.
-inline constexpr Rates kDoubleRates = {2690, 1270, 0.12, 0.97, 1.1, 3.17, 30, 1960};
-inline constexpr Rates kComplexRates = {3630, 550, 0, 1.1, 12.7, 6.1, 31, 1430};
-inline constexpr Rates kTf32Rates = {2860, 1570, 0.29, 1.03, 1.7, 1.62, 29, 1680};
+// Fitted to 8,800 times of 820 batches of 20 to 8,000 on an H200: off by 11 % (f64), 8 % (cf64) and
+// 12 % (TF32).
+inline constexpr Rates kDoubleRates = {2690, 1110, 0, 0.73, 86, 1.45, 4.5, 9, 1960};
+inline constexpr Rates kComplexRates = {2210, 2070, 0.04, 0.68, 82, 0, 5.3, 22, 2170};
+inline constexpr Rates kTf32Rates = {2810, 1720, 0.15, 0.73, 96, 1.6, 3, 5, 1690};
 
 struct Shape {
   std::int64_t m = 0, n = 0, k = 0, batch = 0;
@@ -111,8 +113,9 @@ inline double cycles_of(const Shape& s, const Config& c, const Rates& r) {
   };
   const double copies = c.group * (double(s.copies_in) * r.in + double(s.copies_out) * r.out) +
                         warps * tiles * 4 * r.put;
+  const double of_thread = c.group * double(s.copies_in + s.copies_out) / threads;
   const auto round = [&](double blocks) {
-    return r.round + steps * step(blocks) + blocks * copies;
+    return r.round + of_thread * r.each + steps * step(blocks) + blocks * copies;
   };
   const double blocks = double(divide_up(s.batch, c.group)), wave = s.processors * at_once;
   const double full = std::floor(blocks / wave);

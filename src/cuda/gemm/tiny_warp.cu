@@ -405,25 +405,35 @@ bool is_in_vectors(const GemmArgs& args) {
   return (operand_bits(args) | lines) % 16 == 0;
 }
 
-/// Whether other rows are faster for doubles: a warp by itself waits for each step of k, and blocks
-/// of `tiny` take many of the smallest products at a time. Fitted to 2,490 batches of 70 to 20,000
-/// on an H200.
+/// The largest k of doubles, batches of `each` for each multiprocessor: fitted to 830 batches of 20
+/// to 8,000 on an H200. With longer sums a warp by itself waits for each step of k.
+std::int64_t most_depth(const GemmArgs& args, double each) {
+  constexpr std::int64_t kHalf = 16, kMedium = 540, kLarge = kMost * kMost * kMost;
+  if (is_complex(args.in))
+    return each < 0.35 ? 14
+           : each < 1  ? 30
+           : each < 2  ? 40
+           : each < 5  ? 66
+           : each < 20 ? 128
+                       : kMostDepth;
+  const std::int64_t results = args.m * args.n;
+  if (std::max(args.m, args.n) <= kHalf && each >= 7) return kMostDepth;
+  if (results <= kMedium) return each < 1 ? 40 : each < 2 ? 88 : 160;
+  return results * args.k > kLarge ? kMost : 64;
+}
+
+/// Whether other rows are faster for doubles: blocks of `tiny` take many of the smallest products
+/// at a time.
 const char* declines_slower(const GemmArgs& args, const DeviceInfo& device) {
-  constexpr std::int64_t kMany = 50, kSmallest = 128, kVeryMany = 150, kSmall = 512, kHalf = 16,
-                         kLarge = kMost * kMost * kMost;
-  const std::int64_t each = args.batch / std::max(device.compute_units, 1);
+  constexpr double kFew = 0.15, kMany = 50, kVeryMany = 150;
+  constexpr std::int64_t kSmallest = 128, kSmall = 512;
+  const double each = double(args.batch) / std::max(device.compute_units, 1);
   if (std::min(args.m, args.n) == 1) return "for matrices, not vectors";
+  if (each < kFew) return "for batches";
   const std::int64_t products = args.m * args.n * args.k;
   if (each >= kMany && products <= (each >= kVeryMany ? kSmall : kSmallest))
     return "slower than tiny";
-  std::int64_t most = 64;
-  if (is_complex(args.in))
-    most = each < 3 ? 16 : each < 7 ? 32 : each < 20 ? 64 : kMostDepth;
-  else if (std::max(args.m, args.n) > kHalf)
-    most = products > kLarge ? kMost : most;
-  else if (each >= 7)
-    most = kMostDepth;
-  return args.k > most ? "slower than tensor_f64" : nullptr;
+  return args.k > most_depth(args, each) ? "slower than tensor_f64" : nullptr;
 }
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
@@ -448,13 +458,10 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   } else if (operand_bits(args) % std::uintptr_t(size) != 0) {
     return "for elements at multiples of their size";
   }
-  // Few products begin sooner there: 24x24x24, an H100, graphs of 20 calls, f64 2.7 us, 2.3 there;
-  // bf16 1.9 and 1.7.
-  if (may_leave_few(args, device)) {
-    if (!narrow) return "slower than tensor_f64 for few products";
-    if (out == 2 && runs_hopper(device) && !args.A.pointers && !args.B.pointers)
-      return "slower than tensor_wgmma for few products";
-  }
+  // Few products begin sooner there: bf16 24x24x24, an H100, graphs of 20 calls, 1.9 us, 1.7 there.
+  if (narrow && may_leave_few(args, device) && out == 2 && runs_hopper(device) &&
+      !args.A.pointers && !args.B.pointers)
+    return "slower than tensor_wgmma for few products";
   if (!narrow && args.config != kForced)
     if (const char* reason = declines_slower(args, device)) return reason;
   return declines_emulation(args, device);
