@@ -68,13 +68,13 @@ const char* leaves(const GemmArgs& args, const DeviceInfo& device) {
   if (args.batch < 2 || args.A.pointers || args.B.pointers || args.C.pointers)
     return "for strided batches";
   constexpr std::int64_t kWarp = 32, kHalf = 16, kLeast = 20 * 20 * 20, kMany = 7, kThin = 4;
-  if (is_tf32(args) && std::min(args.m, args.n) <= kThin) return "for more rows and columns";
-  if (is_tf32(args) || std::max(args.m, args.n) > kWarp) return nullptr;
+  constexpr const char* kSmall = "for larger matrices";
+  const std::int64_t fewest = std::min(args.m, args.n);
+  const bool small = args.m * args.n * args.k < kLeast;
+  if (is_tf32(args)) return small || fewest <= kThin ? kSmall : nullptr;
+  if (std::max(args.m, args.n) > kWarp) return nullptr;
   const bool few = args.batch < kMany * device.compute_units;
-  return args.in == DType::cf64 || few || std::min(args.m, args.n) < kHalf ||
-                 args.m * args.n * args.k < kLeast
-             ? "for larger matrices"
-             : nullptr;
+  return small || few || fewest < kHalf || args.in == DType::cf64 ? kSmall : nullptr;
 }
 
 /// The configuration, if it fits: of a group of 0 else.
