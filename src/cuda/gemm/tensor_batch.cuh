@@ -6,6 +6,7 @@
 // different banks: of k neighbours t of four and of lines g of eight, lane 4 g + t one or several.
 #pragma once
 
+#include "cuda/gemm/complex_tile.cuh"
 #include "cuda/gemm/instructions.cuh"
 #include "cuda/gemm/tensor_batch_plan.hpp"
 #include "cuda/gemm/whole.cuh"
@@ -80,17 +81,8 @@ __device__ inline void multiply(const Problem<float>&, float (&sum)[4], const Tf
 __device__ inline void multiply(const Problem<Complex<double>>& p, Complex<double> (&sum)[4],
                                 const Complex<double> (&upper)[1],
                                 const Complex<double> (&lower)[1], const Complex<double> (&b)[1]) {
-  const auto x = widen(upper[0], p.conjugate_a), below = widen(lower[0], p.conjugate_a);
-  const auto y = widen(b[0], p.conjugate_b);
-  double re[4], im[4];
-#pragma unroll
-  for (int e = 0; e < 4; ++e) re[e] = sum[e].re, im[e] = sum[e].im;
-  multiply_tile(re, {x.re, below.re}, y.re);
-  multiply_tile(im, {x.re, below.re}, y.im);
-  multiply_tile(re, {-x.im, -below.im}, y.im);
-  multiply_tile(im, {x.im, below.im}, y.re);
-#pragma unroll
-  for (int e = 0; e < 4; ++e) sum[e] = {re[e], im[e]};
+  multiply_tile(sum, widen(upper[0], p.conjugate_a), widen(lower[0], p.conjugate_a),
+                widen(b[0], p.conjugate_b));
 }
 
 struct Place {
@@ -225,13 +217,9 @@ struct Plan {
     shape.batch = args.batch;
     shape.element_bytes = size;
     shape.products = is_complex(args.in) ? 4 : 1;
-    const auto bytes_of = [](const whole::Image& image) {
-      return divide_up(std::int64_t(image.packed ? image.rows * image.pitch : image.matrix), 16) *
-             16;
-    };
-    shape.a_bytes = bytes_of(a);
-    shape.b_bytes = bytes_of(b);
-    shape.c_bytes = direct ? 0 : bytes_of(c);
+    shape.a_bytes = whole::bytes_of(a);
+    shape.b_bytes = whole::bytes_of(b);
+    shape.c_bytes = direct ? 0 : whole::bytes_of(c);
     const auto copies_of = [](const whole::Image& image) {
       return image.packed ? divide_up(std::int64_t(image.rows) * image.pitch, 16)
                           : std::int64_t(image.rows) * image.units;

@@ -9,14 +9,14 @@
 #include <limits>
 #include <span>
 
+#include "cuda/gemm/whole_plan.hpp"
+
 namespace mblas::cuda::tensor_batch {
 
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+using whole::Config;
+using whole::divide_up;
+using whole::Share;
 
-/// Threads that a block has at most, blocks that a multiprocessor has registers for then.
-struct Share {
-  int threads, blocks;
-};
 /// By the registers that a thread's sums take; complex ones are multiplied by way of others.
 constexpr Share share_of(int rows, int cols, int element_bytes) {
   const int words = rows * cols / 32 * element_bytes / 4;
@@ -27,10 +27,6 @@ constexpr Share share_of(int rows, int cols, int element_bytes) {
                                              : Share{512, 2};
 }
 
-struct Config {
-  int rows = 0, cols = 0;  ///< of a warp
-  int group = 0;           ///< products of a block
-};
 inline constexpr int kGroups[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64};
 
 /// What warps have, by type.
@@ -99,12 +95,9 @@ struct Shape {
 };
 
 inline double cycles_of(const Shape& s, const Config& c, const Rates& r) {
-  constexpr std::int64_t kOfBlock = 1 << 10;  // of shared memory, besides
-  const Share share = s.share(c);
   const double threads = double(s.threads(c)), warps = threads / 32;
-  const auto at_once = std::max<double>(
-      1, double(std::min<std::int64_t>(std::int64_t(share.threads * share.blocks / threads),
-                                       (s.shared_bytes + kOfBlock) / (s.bytes(c) + kOfBlock))));
+  const double at_once =
+      whole::blocks_at_once(s.share(c), s.threads(c), s.bytes(c), s.shared_bytes);
   const double steps = double(divide_up(s.k, s.depth()));
   const double tiles = double(c.rows * c.cols) / 128, lines = c.rows / 8 + c.cols / 8;
   // Each quarter of a multiprocessor has its own tensor cores.
@@ -117,10 +110,8 @@ inline double cycles_of(const Shape& s, const Config& c, const Rates& r) {
   const auto round = [&](double blocks) {
     return r.round + of_thread * r.each + steps * step(blocks) + blocks * copies;
   };
-  const double blocks = double(divide_up(s.batch, c.group)), wave = s.processors * at_once;
-  const double full = std::floor(blocks / wave);
-  const double rest = std::ceil((blocks - full * wave) / s.processors);
-  const double rounds = full * round(at_once) + (rest > 0 ? round(rest) : 0);
+  const double rounds =
+      whole::rounds_of(double(divide_up(s.batch, c.group)), at_once, s.processors, round);
   const double elements = double((s.m + s.n) * s.k + s.m * s.n);
   return r.start + std::hypot(rounds, elements * s.element_bytes * double(s.batch) / r.memory);
 }

@@ -1,5 +1,6 @@
 // Products of `thin_batch` on the tensor cores: a warp computes 16 or 32 of C's longer side by 8 or
 // 16 of the shorter one.
+#include "cuda/gemm/complex_tile.cuh"
 #include "cuda/gemm/instructions.cuh"
 #include "cuda/gemm/thin_batch.cuh"
 
@@ -223,18 +224,8 @@ struct MultiplyDoubles {
   }
   __device__ static void add(Complex<double> (&sum)[4], Complex<double> a, Complex<double> below,
                              Complex<double> b, const Problem<Complex<double>>& p) {
-    a = widen(a, p.conjugate_x);
-    below = widen(below, p.conjugate_x);
-    b = widen(b, p.conjugate_y);
-    double re[4], im[4];
-#pragma unroll
-    for (int e = 0; e < 4; ++e) re[e] = sum[e].re, im[e] = sum[e].im;
-    multiply_tile(re, {a.re, below.re}, b.re);
-    multiply_tile(im, {a.re, below.re}, b.im);
-    multiply_tile(re, {-a.im, -below.im}, b.im);
-    multiply_tile(im, {a.im, below.im}, b.re);
-#pragma unroll
-    for (int e = 0; e < 4; ++e) sum[e] = {re[e], im[e]};
+    multiply_tile(sum, widen(a, p.conjugate_x), widen(below, p.conjugate_x),
+                  widen(b, p.conjugate_y));
   }
 
   template <class Out, bool kReads>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cuda/gemm/tiny.cuh"
+#include "cuda/gemm/whole_plan.hpp"
 
 namespace mblas::cuda::whole {
 
@@ -45,9 +46,20 @@ Image image_of(const Operand<Void>& x, std::int64_t batch, std::int64_t rows, st
   return image;
 }
 
+/// Of one matrix, in whole vectors.
+inline std::int64_t bytes_of(const Image& x) {
+  return divide_up(x.packed ? x.rows * x.pitch : x.matrix, 16) * 16;
+}
 /// Of `group` matrices.
 inline int bytes_of(const Image& x, int group) {
   return x.packed ? tiny::Plan::packed_bytes(x, group) : group * x.matrix;
+}
+
+/// Whether a product's operands or its results do not fit in a block's shared memory.
+inline bool exceeds_shared(const GemmArgs& args, const DeviceInfo& device) {
+  const std::int64_t most = std::int64_t(device.shared_memory) / size_of(args.in);
+  return args.m > most || args.n > most || args.k > most ||
+         args.m * args.k + args.k * args.n > most || args.m * args.n > most;
 }
 
 }  // namespace mblas::cuda::whole

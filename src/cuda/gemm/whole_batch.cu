@@ -54,10 +54,7 @@ const ConfigList<Config>& configs() {
 const char* refuses(const GemmArgs& args, const DeviceInfo& device) {
   if (args.in != DType::f32 && args.in != DType::cf32) return "for f32 and cf32";
   if (device.capability < 80) return "needs compute capability 8.0";
-  const std::int64_t most = std::int64_t(device.shared_memory) / size_of(args.in);
-  if (args.m > most || args.n > most || args.k > most || args.m * args.k + args.k * args.n > most ||
-      args.m * args.n > most)
-    return "needs more shared memory";
+  if (whole::exceeds_shared(args, device)) return "needs more shared memory";
   if (const char* reason = declines_halfway(args)) return reason;
   return declines_emulation_but_tf32(args, device);
 }

@@ -273,18 +273,14 @@ struct Plan {
     shape.batch = args.batch;
     shape.element_bytes = size;
     shape.products = is_complex(args.in) ? 4 : 1;
-    const auto bytes_of = [](const whole::Image& image) {
-      return divide_up(std::int64_t(image.packed ? image.rows * image.pitch : image.matrix), 16) *
-             16;
-    };
     const auto copies_of = [](const whole::Image& image) {
       return image.packed ? 0 : std::int64_t(image.rows) * image.units;
     };
     shape.copies_in = copies_of(x) + copies_of(y);
-    shape.copies_out = shape.direct ? 0 : c.packed ? bytes_of(c) / 16 : copies_of(c);
-    shape.x_bytes = bytes_of(x);
-    shape.y_bytes = bytes_of(y);
-    shape.c_bytes = bytes_of(c);
+    shape.copies_out = shape.direct ? 0 : c.packed ? whole::bytes_of(c) / 16 : copies_of(c);
+    shape.x_bytes = whole::bytes_of(x);
+    shape.y_bytes = whole::bytes_of(y);
+    shape.c_bytes = whole::bytes_of(c);
     shape.shared_bytes = std::int64_t(device.shared_memory);
     shape.processors = std::max(device.compute_units, 1);
   }

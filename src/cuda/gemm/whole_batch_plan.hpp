@@ -9,23 +9,19 @@
 #include <limits>
 #include <span>
 
+#include "cuda/gemm/whole_plan.hpp"
+
 namespace mblas::cuda::whole_batch {
 
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+using whole::Config;
+using whole::divide_up;
+using whole::Share;
 
-/// Threads that a block has at most, blocks that a multiprocessor has registers for then.
-struct Share {
-  int threads, blocks;
-};
 /// By the registers that a thread's sums take.
 constexpr Share share_of(int words) {
   return words > 36 ? Share{256, 2} : words > 16 ? Share{384, 2} : Share{512, 2};
 }
 
-struct Config {
-  int rows = 0, cols = 0;  ///< of a thread: lines of X and of Y
-  int group = 0;           ///< products of a block
-};
 inline constexpr int kGroups[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128};
 
 /// What operands run along: both across k, X along it, both along it.
@@ -93,25 +89,20 @@ inline double cycles_of(const Shape& s, const Config& c, double rate) {
   constexpr double kStart = 3300;  // of a launch
   constexpr double kRound = 2350;  // from a block's first copies to its last results, and beside
   constexpr double kBlock = 51;    // that of others
-  constexpr double kIn = 0.69, kOut = 0.78;   // a copy
-  constexpr double kFewWarps = 6.8;           // with as many rates are half
-  constexpr double kMemory = 1880;            // bytes from and to memory in a cycle
-  constexpr std::int64_t kOfBlock = 1 << 10;  // of shared memory, besides
-  const Share share = s.share(c);
+  constexpr double kIn = 0.69, kOut = 0.78;  // a copy
+  constexpr double kFewWarps = 6.8;          // with as many rates are half
+  constexpr double kMemory = 1880;           // bytes from and to memory in a cycle
   const double threads = double(s.threads(c)), warps = threads / 32;
-  const auto at_once = std::max<double>(
-      1, double(std::min<std::int64_t>(std::int64_t(share.threads * share.blocks / threads),
-                                       (s.shared_bytes + kOfBlock) / (s.bytes(c) + kOfBlock))));
+  const double at_once =
+      whole::blocks_at_once(s.share(c), s.threads(c), s.bytes(c), s.shared_bytes);
   const double products = threads * c.rows * c.cols * double(s.k) * s.products;
   const double copies = c.group * (double(s.copies_in) * kIn + double(s.copies_out) * kOut);
   const auto round = [&](double blocks) {
     const double multiply = products * (blocks * warps + kFewWarps) / (rate * warps);
     return kRound + multiply + blocks * (copies + kBlock);
   };
-  const double blocks = double(divide_up(s.batch, c.group)), wave = s.processors * at_once;
-  const double full = std::floor(blocks / wave);
-  const double rest = std::ceil((blocks - full * wave) / s.processors);
-  const double rounds = full * round(at_once) + (rest > 0 ? round(rest) : 0);
+  const double rounds =
+      whole::rounds_of(double(divide_up(s.batch, c.group)), at_once, s.processors, round);
   const double elements = double((s.length + s.count) * s.k + s.length * s.count);
   return kStart + std::hypot(rounds, elements * s.element_bytes * double(s.batch) / kMemory);
 }
