@@ -6,19 +6,16 @@
 // come whole, as in `whole_batch`, and warps have tiles of the sizes that fit a product best.
 #include <algorithm>
 #include <limits>
-#include <span>
-#include <string>
 #include <tuple>
 #include <type_traits>
-#include <vector>
 
-#include "core/config_list.hpp"
 #include "cuda/gemm/fitted.hpp"
 #include "cuda/gemm/short_k.hpp"
 #include "cuda/gemm/tensor_batch.cuh"
 #include "cuda/gemm/tensor_f64.hpp"
 #include "cuda/gemm/tensor_mma.hpp"
 #include "cuda/gemm/thin_batch.hpp"
+#include "cuda/gemm/whole_rows.hpp"
 #include "cuda/kernels.hpp"
 #include "cuda/memo.hpp"
 
@@ -28,28 +25,17 @@ namespace tensor_batch_file {
 using tensor_batch::Choice;
 using tensor_batch::Config;
 using tensor_batch::Plan;
-
-constexpr double kCyclesPerMicrosecond = 1980;
+using whole::kCyclesPerMicrosecond;
 
 /// "32x16x2": of a warp, products of a block.
 const ConfigList<Config>& configs() {
-  static const auto list = [] {
-    std::vector<tensor_batch::Size> sizes;
-    for (const auto& of_type : {std::span<const tensor_batch::Size>(tensor_batch::kSizes),
-                                std::span<const tensor_batch::Size>(tensor_batch::kFloatSizes),
-                                std::span<const tensor_batch::Size>(tensor_batch::kComplexSizes)})
-      for (const tensor_batch::Size& size : of_type)
-        if (std::ranges::find(sizes, size) == sizes.end()) sizes.push_back(size);
-    ConfigList<Config> all;
-    for (const auto& [rows, cols] : sizes)
-      for (const int group : tensor_batch::kGroups)
-        all.add({rows, cols, group},
-                std::to_string(rows) + "x" + std::to_string(cols) + "x" + std::to_string(group));
-    return all;
-  }();
+  static const auto list = whole::configs_of<tensor_batch::Size>(
+      {tensor_batch::kSizes, tensor_batch::kFloatSizes, tensor_batch::kComplexSizes},
+      tensor_batch::kGroups);
   return list;
 }
 
+/// Why it does not take a call, whatever others would take for it.
 const char* refuses(const GemmArgs& args, const DeviceInfo& device) {
   if (args.in != DType::f64 && args.in != DType::cf64 && !is_tf32(args))
     return "for f64, cf64 and TF32";
@@ -62,25 +48,16 @@ const char* refuses(const GemmArgs& args, const DeviceInfo& device) {
 /// Why it leaves a call to others, whatever estimates say: they are of strided batches, and there
 /// are none of tiny_warp and thin_batch.
 const char* leaves(const GemmArgs& args, const DeviceInfo& device) {
-  if (args.batch < 2 || args.A.pointers || args.B.pointers || args.C.pointers)
-    return "for strided batches";
-  constexpr std::int64_t kWarp = 32, kHalf = 16, kLeast = 20 * 20 * 20, kMany = 7, kThin = 4;
+  if (!whole::is_strided_batch(args)) return "for strided batches";
+  constexpr std::int64_t kWarp = 32, kHalf = 16, kMany = 7, kThin = 4;
+  constexpr double kLeast = 20 * 20 * 20;
   constexpr const char* kSmall = "for larger matrices";
   const std::int64_t fewest = std::min(args.m, args.n);
-  const bool small = args.m * args.n * args.k < kLeast;
+  const bool small = double(args.m) * double(args.n) * double(args.k) < kLeast;
   if (is_tf32(args)) return small || fewest <= kThin ? kSmall : nullptr;
   if (std::max(args.m, args.n) > kWarp) return nullptr;
   const bool few = args.batch < kMany * device.compute_units;
   return small || few || fewest < kHalf || args.in == DType::cf64 ? kSmall : nullptr;
-}
-
-/// The configuration, if it fits: of a group of 0 else.
-Config config_of(const GemmArgs& args, const Plan& plan) {
-  const Config& config = configs()[args.config];
-  const bool is_of_type = std::ranges::any_of(plan.shape.sizes(), [&](const auto& size) {
-    return size.rows == config.rows && size.cols == config.cols;
-  });
-  return is_of_type && plan.shape.fits(config) ? config : Config{};
 }
 
 const tensor_batch::Rates& rates_of(DType in) {
@@ -142,7 +119,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   const Plan plan(args, device);
   const bool given = args.config >= 0;
   const Verdict found = given ? Verdict{} : verdict(args, device, plan);
-  if ((given ? config_of(args, plan) : found.own.config).group == 0)
+  if ((given ? whole::fitting(configs()[args.config], plan.shape) : found.own.config).group == 0)
     return "needs more shared memory or threads";
   if (args.config != kOwnChoice) return nullptr;
   return found.own.cycles / kCyclesPerMicrosecond < found.others ? nullptr
@@ -152,8 +129,8 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
 void run(const GemmArgs& args, Queue& base) {
   const auto& queue = static_cast<const CudaQueue&>(base);
   const Plan plan(args, queue.device());
-  const Config config =
-      args.config >= 0 ? config_of(args, plan) : verdict(args, queue.device(), plan).own.config;
+  const Config config = args.config >= 0 ? whole::fitting(configs()[args.config], plan.shape)
+                                         : verdict(args, queue.device(), plan).own.config;
   if (args.in == DType::f64)
     tensor_batch::run_f64(args, plan, config, queue);
   else if (args.in == DType::cf64)

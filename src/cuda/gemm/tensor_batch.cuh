@@ -19,9 +19,9 @@ struct Problem : GemmProblem<Acc> {
   // Bytes in shared memory from row to row of op(A), from column to column of op(B), and from step
   // to step of k.
   int a_line = 0, a_step = 0, b_line = 0, b_step = 0;
-  bool direct = false;       // C is written from registers
-  int group = 0;             // products of a block
-  int down = 0, across = 0;  // warps of a product
+  bool direct = false;  // C is written from registers
+  int group = 0;        // products of a block
+  int across = 0;       // warps along C's rows
   turn::Divisor by_matrix{1}, by_across{1};
 };
 
@@ -279,9 +279,8 @@ void launch(const GemmArgs& args, const Plan& plan, const Config& config, const 
   p.b_step = is_transposed(args.transB) ? kSize : plan.b.pitch;
   p.direct = plan.direct;
   p.group = config.group;
-  p.down = plan.shape.down(config);
   p.across = plan.shape.across(config);
-  p.by_matrix = turn::Divisor(p.down * p.across);
+  p.by_matrix = turn::Divisor(plan.shape.down(config) * p.across);
   p.by_across = turn::Divisor(p.across);
   p.a_image.begin = p.a_image.packed_begin = 0;
   p.b_image.begin = p.b_image.packed_begin = int(plan.shape.b_begin(config));

@@ -32,7 +32,6 @@ inline constexpr int kGroups[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32
 /// What warps have, by type.
 struct Size {
   int rows, cols;
-  bool operator==(const Size&) const = default;
 };
 inline constexpr Size kSizes[] = {{16, 8},  {16, 16}, {16, 24}, {16, 32}, {16, 40}, {16, 56},
                                   {32, 16}, {32, 24}, {32, 32}, {48, 16}, {48, 24}, {64, 16}};

@@ -7,46 +7,31 @@
 // two to eight hide each other's waiting: between a product's only two barriers all that threads do
 // is read from shared memory and multiply.
 #include <limits>
-#include <string>
 #include <tuple>
 #include <type_traits>
 
-#include "core/config_list.hpp"
 #include "cuda/gemm/fitted.hpp"
 #include "cuda/gemm/short_k.hpp"
 #include "cuda/gemm/simt.hpp"
 #include "cuda/gemm/thin_batch.hpp"
 #include "cuda/gemm/whole_batch.cuh"
+#include "cuda/gemm/whole_rows.hpp"
 #include "cuda/kernels.hpp"
 #include "cuda/memo.hpp"
 
 namespace mblas::cuda::gemm {
 namespace whole_batch_file {
 
+using whole::kCyclesPerMicrosecond;
 using whole_batch::Choice;
 using whole_batch::Config;
 using whole_batch::Plan;
 
-constexpr double kCyclesPerMicrosecond = 1980;
-
 /// "8x4x2": lines of a thread, products of a block.
 const ConfigList<Config>& configs() {
-  static const auto list = [] {
-    ConfigList<Config> all;
-    const auto add = [&](int rows, int cols) {
-      for (const int group : whole_batch::kGroups)
-        all.add({rows, cols, group},
-                std::to_string(rows) + "x" + std::to_string(cols) + "x" + std::to_string(group));
-    };
-    // Complex numbers have no sizes of their own.
-    for (const whole_batch::Size& size : whole_batch::kFloatVectors) add(size.rows, size.cols);
-    for (const whole_batch::Size& size : whole_batch::kFloats)
-      if (std::ranges::none_of(whole_batch::kFloatVectors, [&](const whole_batch::Size& other) {
-            return other.rows == size.rows && other.cols == size.cols;
-          }))
-        add(size.rows, size.cols);
-    return all;
-  }();
+  // Complex numbers have no sizes of their own.
+  static const auto list = whole::configs_of<whole_batch::Size>(
+      {whole_batch::kFloatVectors, whole_batch::kFloats}, whole_batch::kGroups);
   return list;
 }
 
@@ -62,8 +47,7 @@ const char* refuses(const GemmArgs& args, const DeviceInfo& device) {
 /// Why it leaves a call to others, whatever estimates say: they are of strided batches.
 const char* leaves(const GemmArgs& args) {
   constexpr std::int64_t kLeast = 4;  // 4³ 100,000 times: tiny 8.9 us, 10.1 here
-  if (args.batch < 2 || args.A.pointers || args.B.pointers || args.C.pointers)
-    return "for strided batches";
+  if (!whole::is_strided_batch(args)) return "for strided batches";
   return std::max({args.m, args.n, args.k}) <= kLeast ? "for larger matrices" : nullptr;
 }
 
@@ -99,15 +83,6 @@ Verdict verdict(const GemmArgs& args, const DeviceInfo& device, const Plan& plan
   return memo(key, [&] { return Verdict{whole_batch::choose(s), others(args, device)}; });
 }
 
-/// The configuration, if it fits: of a group of 0 else.
-Config config_of(const GemmArgs& args, const Plan& plan) {
-  const Config& config = configs()[args.config];
-  const bool is_of_type = std::ranges::any_of(plan.shape.sizes(), [&](const auto& size) {
-    return size.rows == config.rows && size.cols == config.cols;
-  });
-  return is_of_type && plan.shape.fits(config) ? config : Config{};
-}
-
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (args.config == kOwnChoice)
     if (const char* reason = leaves(args)) return reason;
@@ -116,7 +91,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   const Plan plan(args, device);
   const bool given = args.config >= 0;
   const Verdict found = given ? Verdict{} : verdict(args, device, plan);
-  if ((given ? config_of(args, plan) : found.own.config).group == 0)
+  if ((given ? whole::fitting(configs()[args.config], plan.shape) : found.own.config).group == 0)
     return "needs more shared memory or threads";
   if (args.config != kOwnChoice) return nullptr;
   if (is_tf32(args)) return "left to the tensor cores";
@@ -127,8 +102,8 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
 void run(const GemmArgs& args, Queue& base) {
   const auto& queue = static_cast<const CudaQueue&>(base);
   const Plan plan(args, queue.device());
-  const Config config =
-      args.config >= 0 ? config_of(args, plan) : verdict(args, queue.device(), plan).own.config;
+  const Config config = args.config >= 0 ? whole::fitting(configs()[args.config], plan.shape)
+                                         : verdict(args, queue.device(), plan).own.config;
   if (args.in == DType::f32)
     whole_batch::run_f32(args, plan, config, queue);
   else
