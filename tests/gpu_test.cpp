@@ -483,21 +483,28 @@ TEST_P(Gpu, TensorBatches) {
   constexpr Op kRealOps[] = {Op::NoTrans, Op::Trans};
   constexpr Op kComplexOps[] = {Op::NoTrans, Op::Trans, Op::ConjTrans, Op::ConjNoTrans};
   struct Of {
-    DType type;
+    Types types;
     Compute compute;
     std::vector<std::string> sizes;
   };
-  const Of kOf[] = {{DType::f64,
-                     Compute::Default,
-                     {"16x8", "16x16", "16x24", "16x32", "16x40", "16x56", "32x16", "32x24",
-                      "32x32", "48x16", "48x24", "64x16"}},
-                    {DType::f32,
-                     Compute::TF32,
-                     {"16x16", "16x24", "16x40", "16x56", "32x16", "32x24", "32x32", "32x40",
-                      "48x24", "48x40", "64x24", "64x32"}},
-                    {DType::cf64, Compute::Default, {"16x8", "16x16", "16x24", "32x8", "32x16"}}};
+  const std::vector<std::string> halves = {"16x16", "16x24", "16x32", "16x40", "16x56", "16x72",
+                                           "32x16", "32x32", "32x40", "32x48", "48x48", "64x32"};
+  const Of kOf[] = {
+      {{DType::bf16, DType::bf16}, Compute::Default, halves},
+      {{DType::bf16, DType::f32}, Compute::Default, halves},
+      {{DType::f16, DType::f16}, Compute::Default, halves},
+      {{DType::f16, DType::f32}, Compute::Default, halves},
+      {{DType::f64, DType::f64},
+       Compute::Default,
+       {"16x8", "16x16", "16x24", "16x32", "16x40", "16x56", "32x16", "32x24", "32x32", "48x16",
+        "48x24", "64x16"}},
+      {{DType::f32, DType::f32},
+       Compute::TF32,
+       {"16x16", "16x24", "16x40", "16x56", "32x16", "32x24", "32x32", "32x40", "48x24", "48x40",
+        "64x24", "64x32"}},
+      {{DType::cf64, DType::cf64}, Compute::Default, {"16x8", "16x16", "16x24", "32x8", "32x16"}}};
   int which = 0, taken = 0;
-  for (const auto& [type, compute, sizes] : kOf)
+  for (const auto& [types, compute, sizes] : kOf)
     for (const std::string& size : sizes)
       for (const int group : {1, 2})
         for (const Sizes& s : kSizes) {
@@ -506,12 +513,12 @@ TEST_P(Gpu, TensorBatches) {
           if (warps > 8) continue;  // more than some sizes have
           ++taken;
           const std::span<const Op> ops =
-              is_complex(type) ? std::span<const Op>(kComplexOps) : kRealOps;
+              is_complex(types.in) ? std::span<const Op>(kComplexOps) : kRealOps;
           for (const bool apart : {false, true})
             for (const Op a : ops)
               for (const Op b : ops) {
                 ++which;
-                cases::GemmCase c = numbered(which, {type, type}, a, b, s, apart ? 3 : 1);
+                cases::GemmCase c = numbered(which, types, a, b, s, apart ? 3 : 1);
                 c.compute = compute;
                 if (apart) {
                   c.lda = (is_transposed(a) ? s.m : s.k) + 1;

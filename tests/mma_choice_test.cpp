@@ -369,7 +369,7 @@ TEST(SmallChoice, TakesTheFastest) {
            Call{DType::cf64, 23, 14, 180, 3035, "tiny_warp"},
            Call{DType::bf16, 6, 4, 475, 9778, "thin_batch"},
            Call{DType::bf16, 4, 4, 4, 100000, "tiny"},
-           Call{DType::f16, 6, 351, 150, 822, "thin_batch"},
+           Call{DType::f16, 6, 351, 150, 822, "tensor_batch"},
            Call{DType::f16, 3, 18, 2153, 1, "tensor_wgmma"},
        }) {
     GemmArgs args = many(product(in, in == DType::i8 ? DType::i32 : in, m, n, k), batch);
@@ -392,6 +392,26 @@ TEST(SmallChoice, TakesBatchesOfTf32Whole) {
   EXPECT_NE(taken(4, 216, 240, 1856), "tensor_batch");
   EXPECT_NE(taken(12, 12, 12, 3985), "tensor_batch");
   EXPECT_NE(taken(33, 33, 33, 1), "tensor_batch");
+}
+
+// An H200, us, there and by others: 33³ 15.2 and 25 (tiny), 133³ 62 and 94 (tensor_mma), 100³ 36
+// and 42 (tiny), 177×7×75 35 and 87 (tensor_mma), 40³ 9.2 and 15 (tensor_mma); 88³ 26,
+// tensor_wgmma 20.5; 201×8×7 42, thin_batch 20; 24³ 5.8, tiny_warp 4.
+TEST(SmallChoice, TakesBatchesOfHalvesWhole) {
+  for (const DType in : {DType::bf16, DType::f16}) {
+    const auto taken = [&](std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) {
+      return taken_by(many(product(in, in, m, n, k), batch));
+    };
+    EXPECT_EQ(taken(33, 33, 33, 4000), "tensor_batch");
+    EXPECT_EQ(taken(133, 133, 133, 700), "tensor_batch");
+    EXPECT_EQ(taken(100, 100, 100, 1200), "tensor_batch");
+    EXPECT_EQ(taken(177, 7, 75, 2814), "tensor_batch");
+    EXPECT_EQ(taken(40, 40, 40, 3000), "tensor_batch");
+    EXPECT_NE(taken(88, 88, 88, 1366), "tensor_batch");
+    EXPECT_NE(taken(201, 8, 7, 6494), "tensor_batch");
+    EXPECT_NE(taken(24, 24, 24, 3245), "tensor_batch");
+    EXPECT_NE(taken(33, 33, 33, 1), "tensor_batch");
+  }
 }
 
 TEST(MmaChoice, ThinBatchesAreTakenWhole) {

@@ -13,16 +13,28 @@
 
 namespace mblas::cuda::tensor_batch {
 
+/// How the products of a batch are shared out.
+struct Blocks {
+  int group = 0;   // products of a block
+  int across = 0;  // warps along C's rows
+  turn::Divisor by_matrix{1}, by_across{1};
+
+  Blocks() = default;
+  Blocks(const Shape& shape, const Config& config)
+      : group(config.group),
+        across(shape.across(config)),
+        by_matrix(shape.down(config) * across),
+        by_across(across) {}
+};
+
 template <class Acc>
 struct Problem : GemmProblem<Acc> {
+  Blocks blocks = {};
   whole::Image a_image = {}, b_image = {}, c_image = {};
   // Bytes in shared memory from row to row of op(A), from column to column of op(B), and from step
   // to step of k.
   int a_line = 0, a_step = 0, b_line = 0, b_step = 0;
   bool direct = false;  // C is written from registers
-  int group = 0;        // products of a block
-  int across = 0;       // warps along C's rows
-  turn::Divisor by_matrix{1}, by_across{1};
 };
 
 /// Of k at a time, and how many of these a lane has.
@@ -88,15 +100,32 @@ __device__ inline void multiply(const Problem<Complex<double>>& p, Complex<doubl
 struct Place {
   int matrix, row, col;  // of warps
 
-  template <class Acc>
-  __device__ explicit Place(const Problem<Acc>& p) {
+  __device__ explicit Place(const Blocks& blocks) {
     const int warp = thread_now() / 32;
-    matrix = p.by_matrix.quotient(warp);
-    const int tile = warp - matrix * int(p.by_matrix.d);
-    row = p.by_across.quotient(tile);
-    col = tile - row * p.across;
+    matrix = blocks.by_matrix.quotient(warp);
+    const int tile = warp - matrix * int(blocks.by_matrix.d);
+    row = blocks.by_across.quotient(tile);
+    col = tile - row * blocks.across;
   }
 };
+
+/// put(matrix) writes a warp's results to C's matrix in shared memory, which lies where operands
+/// did and has C's values if they are read.
+template <class Out, class Problem, class Put>
+__device__ void put_by_shared(const Problem& p, char* shared, std::int64_t first, int count,
+                              int matrix, Put&& put) {
+  constexpr int kAny = 0;  // threads
+  __syncthreads();
+  char* const results = whole::bring<kAny, Out>(
+      shared, p.c_image, {p.C.data, p.C.stride, p.C.pointers}, first, count, p.read_c);
+  if (p.read_c) {
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    __syncthreads();
+  }
+  if (matrix < count) put(results + matrix * p.c_image.matrix);
+  __syncthreads();
+}
 
 template <class V>
 __global__ void __launch_bounds__(V::kShare.threads, V::kShare.blocks)
@@ -106,9 +135,9 @@ __global__ void __launch_bounds__(V::kShare.threads, V::kShare.blocks)
   constexpr int kAny = 0;      // threads
   constexpr int kI = V::kI, kQ = V::kQ;
   extern __shared__ __align__(128) char shared[];
-  const auto begin = [&] { return late(int(blockIdx.x)) * std::int64_t(p.group); };
+  const auto begin = [&] { return late(int(blockIdx.x)) * std::int64_t(p.blocks.group); };
   const auto size = [&](std::int64_t first) {
-    return int(min(std::int64_t(p.group), p.tiles.batch - first));
+    return int(min(std::int64_t(p.blocks.group), p.tiles.batch - first));
   };
   Acc sum[kI][kQ][4] = {};
   begin_early();
@@ -118,7 +147,7 @@ __global__ void __launch_bounds__(V::kShare.threads, V::kShare.blocks)
     const char* a = whole::bring<kAny, T>(shared, p.a_image, p.A, first, count, p.k > 0);
     const char* b = whole::bring<kAny, T>(shared, p.b_image, p.B, first, count, p.k > 0);
     __pipeline_commit();
-    const Place at(p);
+    const Place at(p.blocks);
     const int matrix = at.matrix < count ? at.matrix : 0;
     Side<T, 2 * kI> left(a + matrix * p.a_image.matrix, at.row * V::kRows, int(p.m), p.a_line,
                          p.a_step);
@@ -143,7 +172,7 @@ __global__ void __launch_bounds__(V::kShare.threads, V::kShare.blocks)
 
   const std::int64_t first = begin();
   const int count = size(first);
-  const Place at(p);
+  const Place at(p.blocks);
   const int lane = thread_now() % 32;
   const int row = at.row * V::kRows + lane / 4, col = at.col * V::kCols + lane % 4 * 2;
   const int below = int(p.m) - row, right = int(p.n) - col;
@@ -175,25 +204,41 @@ __global__ void __launch_bounds__(V::kShare.threads, V::kShare.blocks)
       return;
     }
   }
-  __syncthreads();
-  char* const results = whole::bring<kAny, Acc>(
-      shared, p.c_image, {p.C.data, p.C.stride, p.C.pointers}, first, count, p.read_c);
-  if (p.read_c) {
-    __pipeline_commit();
-    __pipeline_wait_prior(0);
-    __syncthreads();
-  }
-  if (at.matrix < count) {
-    char* const c =
-        results + at.matrix * p.c_image.matrix + row * p.c_image.pitch + col * int(sizeof(Acc));
+  put_by_shared<Acc>(p, shared, first, count, at.matrix, [&](char* matrix) {
+    char* const c = matrix + row * p.c_image.pitch + col * int(sizeof(Acc));
     for_pairs([&](int half, int q, const Acc* pair, bool second) {
       Acc* const to = reinterpret_cast<Acc*>(c + 8 * half * p.c_image.pitch) + 8 * q;
       store(p, pair[0], to);
       if (second) store(p, pair[1], to + 1);
     });
-  }
-  __syncthreads();
+  });
   whole::send<kAny, Acc>(shared, p.c_image, p.C, first, count);
+}
+
+/// What estimates of a call need to know of it, whose matrices come as `a` and `b` and go as `c`,
+/// or straight from registers.
+inline Shape shape_of(const GemmArgs& args, const DeviceInfo& device, const whole::Image& a,
+                      const whole::Image& b, const whole::Image& c, bool direct) {
+  const auto copies_of = [](const whole::Image& image) {
+    return image.packed ? divide_up(std::int64_t(image.rows) * image.pitch, 16)
+                        : std::int64_t(image.rows) * image.units;
+  };
+  Shape shape;
+  shape.m = args.m;
+  shape.n = args.n;
+  shape.k = args.alpha == Scalar{} ? 0 : args.k;
+  shape.batch = args.batch;
+  shape.element_bytes = size_of(args.in);
+  shape.c_element_bytes = size_of(args.out);
+  shape.products = is_complex(args.in) ? 4 : 1;
+  shape.a_bytes = whole::bytes_of(a);
+  shape.b_bytes = whole::bytes_of(b);
+  shape.c_bytes = direct ? 0 : whole::bytes_of(c);
+  shape.copies_in = copies_of(a) + copies_of(b);
+  shape.copies_out = direct ? 0 : copies_of(c);
+  shape.shared_bytes = std::int64_t(device.shared_memory);
+  shape.processors = std::max(device.compute_units, 1);
+  return shape;
 }
 
 /// How a call's operands lie in shared memory, and what its estimate needs.
@@ -211,24 +256,11 @@ struct Plan {
     c = whole::image_of(args.C, args.batch, args.m, args.n, size, false);
     const auto c_bits = access_bits(args.C, args.batch, size) | std::uintptr_t(args.n * size);
     direct = !is_complex(args.in) && c_bits % std::uintptr_t(2 * size) == 0;
-    shape.m = args.m;
-    shape.n = args.n;
-    shape.k = k;
-    shape.batch = args.batch;
-    shape.element_bytes = size;
-    shape.products = is_complex(args.in) ? 4 : 1;
-    shape.a_bytes = whole::bytes_of(a);
-    shape.b_bytes = whole::bytes_of(b);
-    shape.c_bytes = direct ? 0 : whole::bytes_of(c);
-    const auto copies_of = [](const whole::Image& image) {
-      return image.packed ? divide_up(std::int64_t(image.rows) * image.pitch, 16)
-                          : std::int64_t(image.rows) * image.units;
-    };
-    shape.copies_in = copies_of(a) + copies_of(b);
-    shape.copies_out = direct ? 0 : copies_of(c);
-    shape.shared_bytes = std::int64_t(device.shared_memory);
-    shape.processors = std::max(device.compute_units, 1);
+    shape = shape_of(args, device, a, b, c, direct);
   }
+
+  /// See choose(): the rates have no part of it.
+  double reads_of(const Config&) const { return 0; }
 
  private:
   /// The most lanes that find their words in the same bank.
@@ -278,14 +310,11 @@ void launch(const GemmArgs& args, const Plan& plan, const Config& config, const 
   p.b_line = is_transposed(args.transB) ? plan.b.pitch : kSize;
   p.b_step = is_transposed(args.transB) ? kSize : plan.b.pitch;
   p.direct = plan.direct;
-  p.group = config.group;
-  p.across = plan.shape.across(config);
-  p.by_matrix = turn::Divisor(plan.shape.down(config) * p.across);
-  p.by_across = turn::Divisor(p.across);
+  p.blocks = Blocks(plan.shape, config);
   p.a_image.begin = p.a_image.packed_begin = 0;
   p.b_image.begin = p.b_image.packed_begin = int(plan.shape.b_begin(config));
   p.c_image.begin = p.c_image.packed_begin = 0;
-  const std::int64_t blocks = ceil_div(args.batch, p.group);
+  const std::int64_t blocks = ceil_div(args.batch, config.group);
   launch_early(queue, tensor_batch_kernel<V>, unsigned(blocks),
                unsigned(plan.shape.threads(config)), std::size_t(plan.shape.bytes(config)), p);
 }

@@ -27,6 +27,14 @@ constexpr Share share_of(int rows, int cols, int element_bytes) {
                                              : Share{512, 2};
 }
 
+constexpr Share share_of_halves(int rows, int cols) {
+  const int words = rows * cols / 32;
+  return {words > 64 ? 384 : words > 44 ? 512 : words > 32 ? 640 : words > 24 ? 768 : 1024, 1};
+}
+
+/// Bytes of zeros before operands of halves, and how far beyond a row their lanes read.
+inline constexpr int kZeros = 160, kBeyond = 160;
+
 inline constexpr int kGroups[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 20, 24, 32, 48, 64};
 
 /// What warps have, by type.
@@ -37,29 +45,33 @@ inline constexpr Size kSizes[] = {{16, 8},  {16, 16}, {16, 24}, {16, 32}, {16, 4
                                   {32, 16}, {32, 24}, {32, 32}, {48, 16}, {48, 24}, {64, 16}};
 inline constexpr Size kFloatSizes[] = {{16, 16}, {16, 24}, {16, 40}, {16, 56}, {32, 16}, {32, 24},
                                        {32, 32}, {32, 40}, {48, 24}, {48, 40}, {64, 24}, {64, 32}};
+inline constexpr Size kHalfSizes[] = {{16, 16}, {16, 24}, {16, 32}, {16, 40}, {16, 56}, {16, 72},
+                                      {32, 16}, {32, 32}, {32, 40}, {32, 48}, {48, 48}, {64, 32}};
 inline constexpr Size kComplexSizes[] = {{16, 8}, {16, 16}, {16, 24}, {32, 8}, {32, 16}, {48, 8}};
 
 /// What a type's products take, in cycles of 1.98 GHz.
 struct Rates {
-  double start;    ///< of a launch
-  double round;    ///< from a block's first copies to its last results
-  double in, out;  ///< a copy to shared memory, one from there
-  double each;     ///< that of a thread, one after the other
-  double put;      ///< an instruction that writes a warp's results
-  double mma;      ///< one of 16 rows and 8 columns
-  double lines;    ///< how long a warp reads eight lines for it
-  double memory;   ///< bytes from and to memory in a cycle
+  double start;     ///< of a launch
+  double round;     ///< from a block's first copies to its last results
+  double in, out;   ///< a copy to shared memory, one from there
+  double each;      ///< that of a thread, one after the other
+  double put;       ///< an instruction that writes a warp's results
+  double mma;       ///< one of 16 rows and 8 columns
+  double lines;     ///< how long a warp reads eight lines for it
+  double memory;    ///< bytes from and to memory in a cycle
+  double read = 0;  ///< of shared memory: see choose()
 };
 
 // Fitted to 8,800 times of 820 batches of 20 to 8,000 on an H200: off by 11 % (f64), 8 % (cf64) and
-// 12 % (TF32).
+// 12 % (TF32); that of halves to 3,400 of 290, by 10 %.
 inline constexpr Rates kDoubleRates = {2690, 1110, 0, 0.73, 86, 1.45, 4.5, 9, 1960};
 inline constexpr Rates kComplexRates = {2210, 2070, 0.04, 0.68, 82, 0, 5.3, 22, 2170};
 inline constexpr Rates kTf32Rates = {2810, 1720, 0.15, 0.73, 96, 1.6, 3, 5, 1690};
+inline constexpr Rates kHalfRates = {2070, 3390, 0.138, 0.546, 60, 1.87, 0.945, 0, 2130, 0.966};
 
 struct Shape {
   std::int64_t m = 0, n = 0, k = 0, batch = 0;
-  int element_bytes = 0;
+  int element_bytes = 0, c_element_bytes = 0;          ///< of operands, of results
   int products = 1;                                    ///< real ones of an element's
   std::int64_t a_bytes = 0, b_bytes = 0, c_bytes = 0;  ///< that a matrix takes in shared memory
   /// Copies that bring a product's operands, and that write its results.
@@ -68,23 +80,30 @@ struct Shape {
   int processors = 1;
 
   std::span<const Size> sizes() const {
-    return element_bytes == 4 ? std::span<const Size>(kFloatSizes)
-           : products == 1    ? std::span<const Size>(kSizes)
-                              : kComplexSizes;
+    return element_bytes == 2   ? std::span<const Size>(kHalfSizes)
+           : element_bytes == 4 ? std::span<const Size>(kFloatSizes)
+           : products == 1      ? std::span<const Size>(kSizes)
+                                : kComplexSizes;
   }
-  int depth() const { return element_bytes == 4 ? 8 : 4; }  ///< of a step
+  int depth() const { return element_bytes == 2 ? 16 : element_bytes == 4 ? 8 : 4; }  ///< of a step
   /// Warps of a product, along C's columns and along its rows.
   int down(const Config& c) const { return int(divide_up(m, c.rows)); }
   int across(const Config& c) const { return int(divide_up(n, c.cols)); }
   std::int64_t threads(const Config& c) const {
     return std::int64_t(down(c)) * across(c) * c.group * 32;
   }
-  /// Where B begins, and all that a block takes: room for what comes before a multiple of 16 bytes.
-  std::int64_t b_begin(const Config& c) const { return c.group * a_bytes + kEnds; }
+  /// Where A and B begin, and all that a block takes: room for what comes before a multiple of 16
+  /// bytes.
+  std::int64_t a_begin() const { return element_bytes == 2 ? kZeros : 0; }
+  std::int64_t b_begin(const Config& c) const { return a_begin() + c.group * a_bytes + kEnds; }
   std::int64_t bytes(const Config& c) const {
-    return std::max(b_begin(c) + c.group * b_bytes + kEnds, c.group * c_bytes + kEnds);
+    const std::int64_t beyond = element_bytes == 2 ? kBeyond : 0;
+    return std::max(b_begin(c) + c.group * b_bytes + kEnds + beyond, c.group * c_bytes + kEnds);
   }
-  Share share(const Config& c) const { return share_of(c.rows, c.cols, element_bytes); }
+  Share share(const Config& c) const {
+    return element_bytes == 2 ? share_of_halves(c.rows, c.cols)
+                              : share_of(c.rows, c.cols, element_bytes);
+  }
   bool fits(const Config& c) const {
     return threads(c) <= share(c).threads && bytes(c) <= shared_bytes && c.group <= batch;
   }
@@ -93,7 +112,8 @@ struct Shape {
   static constexpr std::int64_t kEnds = 64;
 };
 
-inline double cycles_of(const Shape& s, const Config& c, const Rates& r) {
+/// `reads`: see choose().
+inline double cycles_of(const Shape& s, const Config& c, const Rates& r, double reads) {
   const double threads = double(s.threads(c)), warps = threads / 32;
   const double at_once =
       whole::blocks_at_once(s.share(c), s.threads(c), s.bytes(c), s.shared_bytes);
@@ -101,7 +121,8 @@ inline double cycles_of(const Shape& s, const Config& c, const Rates& r) {
   const double tiles = double(c.rows * c.cols) / 128, lines = c.rows / 8 + c.cols / 8;
   // Each quarter of a multiprocessor has its own tensor cores.
   const auto step = [&](double blocks) {
-    return lines * r.lines + 4 * std::ceil(blocks * warps / 4) * tiles * s.products * r.mma;
+    return lines * r.lines + 4 * std::ceil(blocks * warps / 4) * tiles * s.products * r.mma +
+           blocks * warps * reads * r.read;
   };
   const double copies = c.group * (double(s.copies_in) * r.in + double(s.copies_out) * r.out) +
                         warps * tiles * 4 * r.put;
@@ -111,8 +132,9 @@ inline double cycles_of(const Shape& s, const Config& c, const Rates& r) {
   };
   const double rounds =
       whole::rounds_of(double(divide_up(s.batch, c.group)), at_once, s.processors, round);
-  const double elements = double((s.m + s.n) * s.k + s.m * s.n);
-  return r.start + std::hypot(rounds, elements * s.element_bytes * double(s.batch) / r.memory);
+  const double bytes =
+      double((s.m + s.n) * s.k) * s.element_bytes + double(s.m * s.n) * s.c_element_bytes;
+  return r.start + std::hypot(rounds, bytes * double(s.batch) / r.memory);
 }
 
 struct Choice {
@@ -120,16 +142,19 @@ struct Choice {
   double cycles = std::numeric_limits<double>::infinity();
 };
 
-/// That of least cycles.
-inline Choice choose(const Shape& s, const Rates& rates) {
+/// That of least cycles. reads_of(configuration): how often a warp reads shared memory for a step.
+template <class ReadsOf>
+Choice choose(const Shape& s, const Rates& rates, ReadsOf&& reads_of) {
   Choice best;
-  for (const Size& size : s.sizes())
+  for (const Size& size : s.sizes()) {
+    const double reads = reads_of(Config{size.rows, size.cols, 1});
     for (const int group : kGroups) {
       const Config c{size.rows, size.cols, group};
       if (!s.fits(c)) continue;
-      const double cycles = cycles_of(s, c, rates);
+      const double cycles = cycles_of(s, c, rates, reads);
       if (cycles < best.cycles) best = {c, cycles};
     }
+  }
   return best;
 }
 

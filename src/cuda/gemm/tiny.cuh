@@ -32,6 +32,7 @@ struct Image {
   bool run = false;           // the batch is one contiguous run of units
   bool packed = false;        // and comes, or C goes, as it lies there
   int packed_begin = 0;       // where to
+  int beyond = 0;             // bytes that the run's last row is shorter than the others
   std::int64_t distance = 0;  // of rows in memory, in bytes
   Divisor by_units{1}, by_rows{1};
   Divisor by_vectors{1};  // of a row that comes packed
@@ -149,7 +150,7 @@ struct Run {
   template <class Operand>
   __device__ Run(const Image& x, const Operand& operand, std::int64_t first, int count)
       : memory(static_cast<char*>(const_cast<void*>(operand.at(first)))),
-        bytes(count * x.rows * x.units * x.unit),
+        bytes(count * x.rows * x.units * x.unit - x.beyond),
         skew(int(reinterpret_cast<std::uintptr_t>(memory) % 16)),
         head(min((16 - skew) % 16, bytes)) {}
 };
