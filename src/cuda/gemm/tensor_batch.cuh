@@ -319,17 +319,25 @@ void launch(const GemmArgs& args, const Plan& plan, const Config& config, const 
                unsigned(plan.shape.threads(config)), std::size_t(plan.shape.bytes(config)), p);
 }
 
-/// launch() of the configuration's size, one of `kSizes`.
-template <class T, const auto& kSizes>
-void launch_size(const GemmArgs& args, const Plan& plan, const Config& config,
-                 const CudaQueue& queue) {
+/// f<rows, columns>() of the configuration's size, one of `kSizes`.
+template <const auto& kSizes, class F>
+void with_size(const Config& config, F&& f) {
   [&]<std::size_t... i>(std::index_sequence<i...>) {
     ((kSizes[i].rows == config.rows && kSizes[i].cols == config.cols
-          ? launch<Variant<T, kSizes[i].rows, kSizes[i].cols>>(args, plan, config, queue)
+          ? f.template operator()<kSizes[i].rows, kSizes[i].cols>()
           : void()),
      ...);
   }
   (std::make_index_sequence<std::size(kSizes)>());
+}
+
+/// launch() of that size.
+template <class T, const auto& kSizes>
+void launch_size(const GemmArgs& args, const Plan& plan, const Config& config,
+                 const CudaQueue& queue) {
+  with_size<kSizes>(config, [&]<int kRows, int kCols>() {
+    launch<Variant<T, kRows, kCols>>(args, plan, config, queue);
+  });
 }
 
 }  // namespace mblas::cuda::tensor_batch

@@ -235,14 +235,6 @@ struct HalfSide<Way::Vectors, kAlongK, kLinesFirst, kGroups> {
   }
 };
 
-template <class T, int kRows_, int kCols_>
-struct HalfVariant {
-  using Element = T;
-  static constexpr int kRows = kRows_, kCols = kCols_;
-  static constexpr int kI = kRows / 16, kQ = kCols / 8;
-  static constexpr Share kShare = share_of_halves(kRows, kCols);
-};
-
 /// Adds a warp's product up.
 template <class V, Way kWay, bool kAAlong, bool kBAlong>
 __device__ void add_halves(const HalfProblem& p, const char* a, const char* b, int row, int col,
@@ -572,18 +564,11 @@ void launch_halves(const GemmArgs& args, const HalfPlan& plan, const Config& con
   p.blocks = Blocks(plan.shape, config);
   p.a.image.begin = p.a.image.packed_begin = int(plan.shape.a_begin());
   p.b.image.begin = p.b.image.packed_begin = int(plan.shape.b_begin(config));
-  const std::int64_t blocks = ceil_div(args.batch, config.group);
-  [&]<std::size_t... i>(std::index_sequence<i...>) {
-    const auto one = [&]<std::size_t kAt>() {
-      constexpr Size kSize = kSizes[kAt];
-      if (kSize.rows == config.rows && kSize.cols == config.cols)
-        launch_early(queue, tensor_batch_halves_kernel<HalfVariant<T, kSize.rows, kSize.cols>>,
-                     unsigned(blocks), unsigned(plan.shape.threads(config)),
-                     std::size_t(plan.shape.bytes(config)), p);
-    };
-    (one.template operator()<i>(), ...);
-  }
-  (std::make_index_sequence<std::size(kSizes)>());
+  with_size<kSizes>(config, [&]<int kRows, int kCols>() {
+    launch_early(queue, tensor_batch_halves_kernel<Variant<T, kRows, kCols>>,
+                 unsigned(ceil_div(args.batch, config.group)), unsigned(plan.shape.threads(config)),
+                 std::size_t(plan.shape.bytes(config)), p);
+  });
 }
 
 }  // namespace mblas::cuda::tensor_batch

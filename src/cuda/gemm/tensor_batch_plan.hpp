@@ -19,17 +19,14 @@ using whole::Share;
 
 /// By the registers that a thread's sums take; complex ones are multiplied by way of others.
 constexpr Share share_of(int rows, int cols, int element_bytes) {
-  const int words = rows * cols / 32 * element_bytes / 4;
+  const int words = rows * cols / 32 * std::max(element_bytes, 4) / 4;
+  if (element_bytes == 2)
+    return {words > 64 ? 384 : words > 44 ? 512 : words > 32 ? 640 : words > 24 ? 768 : 1024, 1};
   return words > 60                          ? Share{384, 1}
          : words > 48                        ? Share{512, 1}
          : words > 40 && element_bytes == 16 ? Share{256, 2}
          : words > 28                        ? Share{320, 2}
                                              : Share{512, 2};
-}
-
-constexpr Share share_of_halves(int rows, int cols) {
-  const int words = rows * cols / 32;
-  return {words > 64 ? 384 : words > 44 ? 512 : words > 32 ? 640 : words > 24 ? 768 : 1024, 1};
 }
 
 /// Bytes of zeros before operands of halves, and how far beyond a row their lanes read.
@@ -100,10 +97,7 @@ struct Shape {
     const std::int64_t beyond = element_bytes == 2 ? kBeyond : 0;
     return std::max(b_begin(c) + c.group * b_bytes + kEnds + beyond, c.group * c_bytes + kEnds);
   }
-  Share share(const Config& c) const {
-    return element_bytes == 2 ? share_of_halves(c.rows, c.cols)
-                              : share_of(c.rows, c.cols, element_bytes);
-  }
+  Share share(const Config& c) const { return share_of(c.rows, c.cols, element_bytes); }
   bool fits(const Config& c) const {
     return threads(c) <= share(c).threads && bytes(c) <= shared_bytes && c.group <= batch;
   }
