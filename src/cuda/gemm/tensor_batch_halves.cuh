@@ -425,15 +425,13 @@ struct HalfPlan {
     const int size_c = size_of(args.out);
     const std::int64_t k = args.alpha == Scalar{} ? 0 : args.k;
     const bool a_along = !is_transposed(args.transA), b_along = is_transposed(args.transB);
-    const std::int64_t a_rows = a_along ? args.m : k, a_length = a_along ? k : args.m;
-    const std::int64_t b_rows = b_along ? args.n : k, b_length = b_along ? k : args.n;
-    // The least power of two of bytes that addresses, rows and distances are multiples of.
-    const auto unit = [&](const auto& x, std::int64_t length) {
-      return tiny::image_of(x, args.batch, 1, length, 2, 1, length, 1).unit;
-    };
-    const bool vectors = std::min(unit(args.A, a_length), unit(args.B, b_length)) == 16;
-    a = stored(args.A, args.batch, a_rows, a_length, a_along, vectors);
-    b = stored(args.B, args.batch, b_rows, b_length, b_along, vectors);
+    a = stored(args.A, args.batch, a_along ? args.m : k, a_along ? k : args.m, a_along);
+    b = stored(args.B, args.batch, b_along ? args.n : k, b_along ? k : args.n, b_along);
+    const bool vectors = std::min(a.image.unit, b.image.unit) == 16;
+    if (!vectors) {
+      pack(a, args.A.ld);
+      pack(b, args.B.ld);
+    }
     const auto in_words = [&](const Stored& x, const auto& operand) {
       const auto bits =
           std::uintptr_t(x.image.pitch | x.image.matrix) | access_bits(operand, args.batch, 2);
@@ -495,22 +493,25 @@ struct HalfPlan {
   }
   template <class Void>
   static Stored stored(const Operand<Void>& x, std::int64_t batch, std::int64_t rows,
-                       std::int64_t length, bool along_k, bool vectors) {
+                       std::int64_t length, bool along_k) {
     Stored s;
     s.along_k = along_k;
     s.even = is_even(x, batch, rows);
     s.image = tiny::image_of(x, batch, rows, length, 2, rows, length, 1);
     s.image.matrix = s.image.rows * s.image.pitch;
-    if (!vectors && s.even && rows > 0 && x.ld * 4 <= length * 5) {
-      // What lies between rows comes too.
-      s.image.packed = true;
-      s.image.units = int(x.ld);
-      s.image.unit = 2;
-      s.image.pitch = int(x.ld) * 2;
-      s.image.matrix = s.image.rows * s.image.pitch;
-      s.image.beyond = int(x.ld - length) * 2;
-    }
     return s;
+  }
+  /// Has rows `ld` apart come as one run, with what lies between them where that is not much.
+  static void pack(Stored& s, std::int64_t ld) {
+    whole::Image& image = s.image;
+    const std::int64_t length = image.units * image.unit / 2;
+    if (!s.even || image.rows == 0 || ld > length + length / 4) return;
+    image.packed = true;
+    image.units = int(ld);
+    image.unit = 2;
+    image.pitch = int(ld) * 2;
+    image.matrix = image.rows * image.pitch;
+    image.beyond = int(ld - length) * 2;
   }
 
   static std::pair<int, int> spread_of(const Stored& x, Way way, int neighbours, int groups,
