@@ -298,6 +298,13 @@ std::string_view taken_by(const GemmArgs& args) {
   return "none";
 }
 
+std::string_view batch_taken_by(DType in, Compute compute, std::int64_t m, std::int64_t n,
+                                std::int64_t k, std::int64_t batch) {
+  GemmArgs args = many(product(in, in, m, n, k), batch);
+  args.compute = compute;
+  return taken_by(args);
+}
+
 // short_k has to turn such a B: 33.9 us on an H200, 24.7 by the tensor cores.
 TEST(SmallChoice, LeavesDeepTurnedDoubles) {
   GemmArgs args = product(DType::f64, DType::f64, 3000, 3000, 24);
@@ -382,10 +389,8 @@ TEST(SmallChoice, TakesTheFastest) {
 // An H200, us, there and by tensor_mma: 33³ 9.7 and 22.6, 65³ 66 and 105; 4×216×240 146,
 // tensor_wgmma 103.
 TEST(SmallChoice, TakesBatchesOfTf32Whole) {
-  const auto taken = [](std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) {
-    GemmArgs args = many(product(DType::f32, DType::f32, m, n, k), batch);
-    args.compute = Compute::TF32;
-    return taken_by(args);
+  const auto taken = [](const auto&... sizes) {
+    return batch_taken_by(DType::f32, Compute::TF32, sizes...);
   };
   EXPECT_EQ(taken(33, 33, 33, 2000), "tensor_batch");
   EXPECT_EQ(taken(65, 65, 65, 2000), "tensor_batch");
@@ -399,8 +404,8 @@ TEST(SmallChoice, TakesBatchesOfTf32Whole) {
 // tensor_wgmma 20.5; 201×8×7 42, thin_batch 20; 24³ 5.8, tiny_warp 4.
 TEST(SmallChoice, TakesBatchesOfHalvesWhole) {
   for (const DType in : {DType::bf16, DType::f16}) {
-    const auto taken = [&](std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) {
-      return taken_by(many(product(in, in, m, n, k), batch));
+    const auto taken = [&](const auto&... sizes) {
+      return batch_taken_by(in, Compute::Default, sizes...);
     };
     EXPECT_EQ(taken(33, 33, 33, 4000), "tensor_batch");
     EXPECT_EQ(taken(133, 133, 133, 700), "tensor_batch");
