@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <thread>
 
 #include "mblas/backend.hpp"
 
@@ -417,6 +419,20 @@ TEST(SmallChoice, TakesBatchesOfHalvesWhole) {
     EXPECT_NE(taken(24, 24, 24, 3245), "tensor_batch");
     EXPECT_NE(taken(33, 33, 33, 1), "tensor_batch");
   }
+}
+
+// Halves that begin between words are read one by one: what was chosen for others of their size,
+// and is remembered, is not for them.
+TEST(SmallChoice, RemembersWhereHalvesBegin) {
+  const GemmArgs args = many(half_product(54, 54, 54), 900);
+  const auto moved = [](GemmArgs by) {
+    by.A.data = static_cast<const std::byte*>(by.A.data) + 2;
+    return by;
+  };
+  std::string_view fresh;
+  std::thread([&] { fresh = taken_by(moved(args)); }).join();
+  EXPECT_NE(taken_by(args), fresh);
+  EXPECT_EQ(taken_by(moved(args)), fresh);
 }
 
 TEST(MmaChoice, ThinBatchesAreTakenWhole) {

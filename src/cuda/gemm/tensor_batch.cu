@@ -119,13 +119,13 @@ struct Verdict {
 template <class Plan>
 Verdict verdict(const GemmArgs& args, const DeviceInfo& device, const Plan& plan) {
   const tensor_batch::Shape& s = plan.shape;
-  const auto in_line = [&](const auto& x, DType type) {
-    return access_bits(x, args.batch, size_of(type)) % 16 == 0;
+  const auto place = [&](const auto& x, DType type) {
+    return access_bits(x, args.batch, size_of(type)) % 16;
   };
   const std::tuple key(args.in, args.out, args.transA, args.transB, s.m, s.n, s.k, s.batch,
-                       s.a_bytes, s.b_bytes, s.c_bytes, s.copies_in, s.copies_out,
-                       in_line(args.A, args.in), in_line(args.B, args.in),
-                       in_line(args.C, args.out), s.shared_bytes, s.processors);
+                       s.a_bytes, s.b_bytes, s.c_bytes, s.copies_in, s.copies_out, args.A.ld,
+                       args.B.ld, place(args.A, args.in), place(args.B, args.in),
+                       place(args.C, args.out), s.shared_bytes, s.processors);
   thread_local Memo<std::remove_const_t<decltype(key)>, Verdict> memo;
   return memo(key, [&] {
     const auto reads_of = [&](const Config& config) { return plan.reads_of(config); };
