@@ -569,6 +569,93 @@ TEST_P(Gpu, FewVectorsOf16Bits) {
           }
 }
 
+/// Every tile, with one part of k and several, also such as get no steps; sides around the tiles'
+/// edges, either one the long one; several tiles a block; batches with a shared operand, strides
+/// and pointers; rows at multiples of 16 bytes and not; C that is read, and rows of it apart.
+TEST_P(Gpu, PlanesMadeOnTheWay) {
+  if (GetParam() != "cuda" || queue->device().capability != 90) GTEST_SKIP() << "for fused_bf16x6";
+  constexpr Sizes kSizes[] = {{129, 33, 65, 1}, {64, 191, 96, 3},  {193, 95, 97, 2},
+                              {385, 8, 31, 1},  {17, 127, 511, 2}, {256, 64, 64, 4},
+                              {1, 300, 160, 1}, {5000, 8, 33, 9}};
+  constexpr Op kRealOps[] = {Op::NoTrans, Op::Trans};
+  constexpr Op kComplexOps[] = {Op::NoTrans, Op::Trans, Op::ConjTrans, Op::ConjNoTrans};
+  int which = 0;
+  for (const DType type : {DType::f32, DType::cf32})
+    for (const char* config : {"16", "16_parts3", "32", "32_parts2", "48", "48_parts5", "64",
+                               "64_parts2", "96", "96_parts8", "128", "128_parts3"})
+      for (const Sizes& s : kSizes) {
+        const std::span<const Op> ops =
+            is_complex(type) ? std::span<const Op>(kComplexOps) : kRealOps;
+        for (const Op a : ops)
+          for (const Op b : ops) {
+            ++which;
+            if (s.m > 1000 && which % 3 != 0) continue;
+            cases::GemmCase c = numbered(which, {type, type}, a, b, s, 3);
+            if (which % 2 == 0) {
+              c.lda = (is_transposed(a) ? s.m : s.k) + 1 + which % 3;
+              c.ldb = (is_transposed(b) ? s.k : s.n) + 1 + which % 5;
+              c.ldc = s.n + which % 4;
+            }
+            c.beta = {which % 3 * 0.5, is_complex(type) && which % 5 == 0 ? 1.0 : 0.0};
+            c.pointers = c.batch > 1 && which % 4 == 1;
+            if (c.batch > 1 && which % 4 == 2) (s.m >= s.n ? c.strideB : c.strideA) = 0;
+            expect_correct(*cases::prepare(c), std::string("gemm=fused_bf16x6:") + config);
+          }
+      }
+}
+
+/// Rows of the long operand, 16 a warp, that planes do not suit are multiplied as they are, and
+/// only those: others keep their bits.
+TEST_P(Gpu, PlanesMadeOnTheWayWhereTheySuit) {
+  if (GetParam() != "cuda" || queue->device().capability != 90) GTEST_SKIP() << "for fused_bf16x6";
+  constexpr int m = 500, n = 40, k = 300, piece = 16;
+  std::vector<float> A(m * k), B(k * n);
+  std::uint32_t state = 1;
+  const auto next = [&] {
+    state = state * 1664525 + 1013904223;
+    return float(int(state >> 8) - (1 << 23)) * 0x1p-23f;
+  };
+  for (float& x : A) x = next();
+  for (float& x : B) x = next();
+  const auto product = [&](const char* kernel, bool turned) {
+    Context context(GetParam());
+    context.set_kernel(kernel);
+    std::vector<float> C(m * n);
+    if (turned)  // as C^T = B^T A^T
+      gemm(context, R, Op::Trans, Op::Trans, n, m, k, 1, B.data(), n, A.data(), k, 0, C.data(), m);
+    else
+      gemm(context, R, Op::NoTrans, Op::NoTrans, m, n, k, 1, A.data(), k, B.data(), n, 0, C.data(),
+           n);
+    return C;
+  };
+  const std::pair<int, float> odd[] = {
+      {3, 1e-40f}, {100, 3e38f}, {201, INFINITY}, {300, NAN}, {m - 1, 0x1p-101f}};
+  for (const char* kernel : {"gemm=fused_bf16x6:48", "gemm=fused_bf16x6:48_parts3"})
+    for (const bool turned : {false, true}) {
+      const std::vector<float> before = product(kernel, turned);
+      std::vector<float> kept = A;
+      for (const auto& [row, value] : odd) A[std::size_t(row * k + row % k)] = value;
+      const std::vector<float> after = product(kernel, turned),
+                               native = product("gemm=simt", turned);
+      A = kept;
+      for (int row = 0; row < m; ++row) {
+        const bool suits = std::ranges::none_of(
+            odd, [&](const auto& o) { return o.first / piece == row / piece; });
+        for (int col = 0; col < n; ++col) {
+          const auto at = std::size_t(turned ? col * m + row : row * n + col);
+          if (suits)
+            ASSERT_EQ(after[at], before[at]) << kernel << " row " << row << " column " << col;
+          else
+            ASSERT_TRUE(std::isnan(native[at])   ? std::isnan(after[at])
+                        : std::isinf(native[at]) ? after[at] == native[at]
+                                                 : std::abs(after[at] - native[at]) <=
+                                                       1e-5f * std::max(1.f, std::abs(native[at])))
+                << kernel << " row " << row << " column " << col << ": " << after[at];
+        }
+      }
+    }
+}
+
 /// Pieces of A that planes of bfloat16 do not suit are multiplied as they are, and only those.
 TEST_P(Gpu, TallProductsByPlanes) {
   if (GetParam() != "cuda" || queue->device().capability != 90) GTEST_SKIP() << "for tall's planes";

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string_view>
 #include <thread>
+#include <tuple>
 
 #include "mblas/backend.hpp"
 
@@ -419,6 +420,28 @@ TEST(SmallChoice, TakesBatchesOfHalvesWhole) {
     EXPECT_NE(taken(24, 24, 24, 3245), "tensor_batch");
     EXPECT_NE(taken(33, 33, 33, 1), "tensor_batch");
   }
+}
+
+// An H200, us, there and by the faster one of simt and tensor_bf16x6: f32 4096×128×4096 46 and 90,
+// 20000×48×500 21 and 39, 136×14496×1484 77 and 153; cf32 102×6604×6286 366 and 775, 36×1136×5568
+// 35 and 94. 64×64×65536 57 and 22, 33×379×2295 11.1 and 9.4, 256³ 8.7 and 4.9, 4096³ is not for
+// it.
+TEST(SmallChoice, TakesFewColumnsOfFloatsInPlanesMadeOnTheWay) {
+  if (!row("fused_bf16x6")) GTEST_SKIP() << "built for other devices";
+  const auto taken = [](DType in, std::int64_t m, std::int64_t n, std::int64_t k) {
+    return taken_by(product(in, in, m, n, k));
+  };
+  for (const auto& [in, m, n, k] :
+       {std::tuple{DType::f32, 4096, 128, 4096}, std::tuple{DType::f32, 20000, 48, 500},
+        std::tuple{DType::f32, 136, 14496, 1484}, std::tuple{DType::cf32, 102, 6604, 6286},
+        std::tuple{DType::cf32, 36, 1136, 5568}})
+    EXPECT_EQ(taken(in, m, n, k), "fused_bf16x6") << m << "x" << n << "x" << k;
+  for (const auto& [m, n, k] : {std::tuple{64, 64, 65536}, std::tuple{33, 379, 2295},
+                                std::tuple{256, 256, 256}, std::tuple{4096, 4096, 4096}})
+    EXPECT_NE(taken(DType::f32, m, n, k), "fused_bf16x6") << m << "x" << n << "x" << k;
+  GemmArgs args = product(DType::f32, DType::f32, 4096, 128, 4096);
+  args.compute = Compute::Pedantic;
+  EXPECT_EQ(taken_by(args), "simt");
 }
 
 // Halves that begin between words are read one by one: what was chosen for others of their size,

@@ -123,10 +123,12 @@ TEST_P(Planes, KeepTheBoundAndTheClassOfNativeArithmetic) {
   };
   for (const float beta : {0.f, 0.5f}) {
     const std::vector<float> native = product("simt", Compute::Pedantic, beta);
-    for (const auto& [kernel, compute] : {Mode{"tensor_bf16x6", Compute::BF16x6},
-                                          Mode{"tensor_bf16x6:128x128_slices4", Compute::BF16x6},
-                                          Mode{"tensor_fp16x3", Compute::FP16x3},
-                                          Mode{"tensor_fp16x3:64x128_slices3", Compute::FP16x3}}) {
+    for (const auto& [kernel, compute] :
+         {Mode{"tensor_bf16x6", Compute::BF16x6},
+          Mode{"tensor_bf16x6:128x128_slices4", Compute::BF16x6},
+          Mode{"fused_bf16x6:128", Compute::BF16x6},
+          Mode{"fused_bf16x6:64_parts3", Compute::BF16x6}, Mode{"tensor_fp16x3", Compute::FP16x3},
+          Mode{"tensor_fp16x3:64x128_slices3", Compute::FP16x3}}) {
       const std::vector<float> C = product(kernel, compute, beta);
       for (std::int64_t i = 0; i < kM; ++i)
         for (std::int64_t j = 0; j < kN; ++j) {
@@ -215,8 +217,9 @@ TEST_P(ComplexPlanes, KeepTheBoundForEveryOpAndFactor) {
                                                   {{0.5f, -1}, {0, 0}},
                                                   {{1, 0}, {0, 2}},
                                                   {{2, 1}, {1, 0}}};
-  Context planes("cuda"), native("cuda");
+  Context planes("cuda"), fused("cuda"), native("cuda");
   planes.set_kernel("gemm=tensor_bf16x6:64x128_slices2");
+  fused.set_kernel("gemm=fused_bf16x6:48_parts3");
   native.set_kernel("gemm=simt");
   for (const Op a : kOps)
     for (const Op b : kOps) {
@@ -238,31 +241,35 @@ TEST_P(ComplexPlanes, KeepTheBoundForEveryOpAndFactor) {
                C.data(), ldc, {.compute = compute});
           return C;
         };
-        const std::vector<Complex> C = run(planes, Compute::Default);
         const std::vector<Complex> other = run(native, Compute::Pedantic);
-        SCOPED_TRACE(::testing::Message() << char(a) << char(b) << " " << alpha << " " << beta);
-        if (std::string(GetParam().name) == "Plain") {
-          EXPECT_NE(C, other);
-        }
-        for (std::int64_t i = 0; i < m; ++i)
-          for (std::int64_t j = 0; j < ldc; ++j) {
-            const auto at = std::size_t(i * ldc + j), of = std::size_t(i * n + j);
-            if (j >= n) {
-              ASSERT_EQ(C[at], old[at]) << i << " " << j;
-              continue;
-            }
-            // Infinite parts times a factor's parts that are 0 are NaN in one kernel or the other.
-            ASSERT_EQ(is_finite(C[at]), is_finite(other[at])) << i << " " << j;
-            if (!is_finite(other[at])) {
-              ASSERT_FALSE(GetParam().finite) << i << " " << j;
-              continue;
-            }
-            const Wide value = Wide(alpha) * product[of] + Wide(beta) * Wide(old[at]);
-            const double all = double(std::abs(alpha)) * magnitude[of] +
-                               double(std::abs(beta)) * double(std::abs(old[at]));
-            const double bound = gemm_bound(DType::cf32, DType::cf32, k, all, std::abs(value));
-            ASSERT_TRUE(std::abs(Wide(C[at]) - value) <= bound) << i << " " << j;
+        for (Context* context : {&planes, &fused}) {
+          const std::vector<Complex> C = run(*context, Compute::Default);
+          SCOPED_TRACE(::testing::Message() << context->last_dispatch().kernel << " " << char(a)
+                                            << char(b) << " " << alpha << " " << beta);
+          if (std::string(GetParam().name) == "Plain") {
+            EXPECT_NE(C, other);
           }
+          for (std::int64_t i = 0; i < m; ++i)
+            for (std::int64_t j = 0; j < ldc; ++j) {
+              const auto at = std::size_t(i * ldc + j), of = std::size_t(i * n + j);
+              if (j >= n) {
+                ASSERT_EQ(C[at], old[at]) << i << " " << j;
+                continue;
+              }
+              // Infinite parts times a factor's parts that are 0 are NaN in one kernel or the
+              // other.
+              ASSERT_EQ(is_finite(C[at]), is_finite(other[at])) << i << " " << j;
+              if (!is_finite(other[at])) {
+                ASSERT_FALSE(GetParam().finite) << i << " " << j;
+                continue;
+              }
+              const Wide value = Wide(alpha) * product[of] + Wide(beta) * Wide(old[at]);
+              const double all = double(std::abs(alpha)) * magnitude[of] +
+                                 double(std::abs(beta)) * double(std::abs(old[at]));
+              const double bound = gemm_bound(DType::cf32, DType::cf32, k, all, std::abs(value));
+              ASSERT_TRUE(std::abs(Wide(C[at]) - value) <= bound) << i << " " << j;
+            }
+        }
       }
     }
 }

@@ -43,8 +43,8 @@ class CudaBackend final : public cuda::DeviceBackend {
         g::tiny_warp(),      g::tiny(),         g::few_vectors(),   g::thin(),
         g::thin_f64(),       g::tall(),         g::short_k(),
 #ifdef MBLAS_HAVE_HOPPER
-        g::tensor_f64_tma(), g::tensor_wgmma(), g::tensor_bf16x6(), g::tensor_fp16x3(),
-        g::tensor_ozaki(),
+        g::tensor_f64_tma(), g::tensor_wgmma(), g::fused_bf16x6(),  g::tensor_bf16x6(),
+        g::tensor_fp16x3(),  g::tensor_ozaki(),
 #endif
         g::fitted(),         g::tensor_f64(),   g::tensor_mma(),    g::simt(),
         g::shared(),         g::column(),       g::padded(32),      g::padded(16),

@@ -21,6 +21,7 @@ Kernel<GemmArgs> fitted();
 Kernel<GemmArgs> tensor_f64_tma();
 Kernel<GemmArgs> tensor_f64();
 Kernel<GemmArgs> tensor_wgmma();
+Kernel<GemmArgs> fused_bf16x6();
 Kernel<GemmArgs> tensor_bf16x6();
 Kernel<GemmArgs> tensor_fp16x3();
 Kernel<GemmArgs> tensor_ozaki();

@@ -1,6 +1,6 @@
-// Whether products of float can be computed from planes of bfloat16: of numbers so large or small
-// that a plane, a product or a sum might leave the range of normal numbers they can not, nor of NaN
-// and infinities.
+// float as planes of bfloat16, and whether products can be computed from these: of numbers so large
+// or small that a plane, a product or a sum might leave the range of normal numbers they can not,
+// nor of NaN and infinities.
 #pragma once
 
 #include <cstdint>
@@ -43,5 +43,20 @@ __device__ inline bool suits_bf16_planes(const Ranges& x, std::int64_t k) {
   return max(most_a, most_b) <= kLargest && most_a + most_b + 2 + log_k <= kLargest &&
          min(least_a, least_b) >= kSmallest && least_a + least_b >= kSmallest;
 }
+
+/// Planes of two neighbours along k, as fragments have them.
+struct SplitPair {
+  unsigned plane[3];
+
+  __device__ explicit SplitPair(float2 x) {
+#pragma unroll
+    for (int i = 0; i < 3; ++i) {
+      asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(plane[i]) : "f"(x.y), "f"(x.x));
+      // (As a pair's parts, they would be taken apart and put together again.)
+      x.x -= __uint_as_float(plane[i] << 16);
+      x.y -= __uint_as_float(plane[i] & 0xffff0000);
+    }
+  }
+};
 
 }  // namespace mblas::cuda::gemm

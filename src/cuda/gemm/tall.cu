@@ -159,21 +159,6 @@ struct Share<double, By::MultiplyAdds, kColumns, kAlongK> {
   __device__ Vector<double> at(int i, int j) const { return {sum[j][2 * i], sum[j][2 * i + 1]}; }
 };
 
-/// Planes of two neighbours along k, as fragments have them.
-struct SplitPair {
-  unsigned plane[3];
-
-  __device__ explicit SplitPair(float2 x) {
-#pragma unroll
-    for (int i = 0; i < 3; ++i) {
-      const __nv_bfloat162 rounded = __float22bfloat162_rn(x);
-      const float2 is = __bfloat1622float2(rounded);
-      x = {x.x - is.x, x.y - is.y};
-      plane[i] = reinterpret_cast<const unsigned&>(rounded);
-    }
-  }
-};
-
 /// Tile j of 8 columns has columns 4 t + 2 (j % 2) and the next one of its 16, so that a lane has
 /// vectors of neighbours of two tiles.
 template <int kColumns, bool kAlongK>

@@ -6,8 +6,11 @@
 //
 // Limit: the engine's with six times the multiply-adds, and the splitting at the speed of memory:
 // 10 bytes for each element of A and B; of complex ones 20 for A's and 32 for B's.
+#include <limits>
+
 #include "cuda/gemm/fitted.hpp"
 #include "cuda/gemm/hopper/planes_call.cuh"
+#include "cuda/gemm/tensor_bf16x6.hpp"
 #include "cuda/kernels.hpp"
 
 namespace mblas::cuda::gemm {
@@ -52,6 +55,12 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
 }
 
 }  // namespace tensor_bf16x6_file
+
+double tensor_bf16x6_microseconds(const GemmArgs& args, const DeviceInfo& device) {
+  using namespace tensor_bf16x6_file;
+  return Product::declines_engine(args, device) ? std::numeric_limits<double>::infinity()
+                                                : estimate(args, device);
+}
 
 Kernel<GemmArgs> tensor_bf16x6() {
   using namespace tensor_bf16x6_file;

@@ -18,6 +18,15 @@ struct Barrier {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(address), "r"(arrivals)
                  : "memory");
   }
+  __device__ void arrive() const {
+    stall();
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address) : "memory");
+  }
+  /// Arrives when what this thread has asked for by copy_async() is there.
+  __device__ void arrive_after_copies() const {
+    stall();
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(address) : "memory");
+  }
   /// Arrives, and makes the phase last until `bytes` have been copied.
   __device__ void arrive_expecting(unsigned bytes) const {
     stall();

@@ -1,4 +1,4 @@
-// The copy engine: boxes of matrices to and from shared memory.
+// The copy engine: boxes of matrices to and from shared memory, and runs of bytes.
 #pragma once
 
 #include <cuda.h>
@@ -27,6 +27,16 @@ __device__ inline void load_box_to(unsigned short blocks, unsigned to, const CUt
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
       ".multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(to),
       "l"(&map), "r"(col), "r"(row), "r"(batch), "r"(done.address), "h"(blocks)
+      : "memory");
+}
+
+/// `bytes` from `from` on, multiples of 16 both, go to `to`; they count for `done`.
+__device__ inline void load_run(unsigned to, const void* from, unsigned bytes, Barrier done) {
+  stall();
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+          to),
+      "l"(from), "r"(bytes), "r"(done.address)
       : "memory");
 }
 

@@ -1,5 +1,5 @@
 // The products of a warpgroup: wgmma of 64 rows, kN columns and 32 bytes of k, both operands in
-// shared memory or, of TF32, a in registers. PTX ISA, "Asynchronous warpgroup level matrix
+// shared memory or, of TF32 and bfloat16, a in registers. PTX ISA, "Asynchronous warpgroup level matrix
 // instructions".
 #pragma once
 
@@ -38,26 +38,31 @@ using Sum = typename SumOf<In>::type;
 template <class In>
 inline constexpr int kBytesOf = int(sizeof(Element<In>));
 
-/// Where an operand lies in shared memory: rows of 128 bytes whose chunks of 16 are swizzled, 8 of
-/// them a group. `next_columns`: bytes to the next 128 bytes of the other dimension, where that is
-/// the one along the rows.
-class Descriptor {
+/// Where an operand lies in shared memory: rows of 128 or 64 bytes whose chunks of 16 are swizzled,
+/// 8 of them a group. `next_columns`: bytes to the next row's length of the other dimension, where
+/// that is the one along the rows.
+template <int kRowBytes>
+class DescriptorOf {
  public:
-  __device__ Descriptor(unsigned address, unsigned next_columns)
+  __device__ DescriptorOf(unsigned address, unsigned next_columns)
       : low_((address & kWithinBlock) / 16 | (next_columns / 16) << 16) {}
   /// So many bytes on, a multiple of 16. (With all of it computed anew for each product, the loop
   /// along k had twice as many instructions.)
-  __device__ Descriptor operator+(unsigned bytes) const { return Descriptor(low_ + bytes / 16); }
+  __device__ DescriptorOf operator+(unsigned bytes) const {
+    return DescriptorOf(low_ + bytes / 16);
+  }
   __device__ operator std::uint64_t() const {
-    constexpr std::uint64_t kGroup = 1024 / 16, kSwizzled128 = 1;
-    return low_ | kGroup << 32 | kSwizzled128 << 62;
+    static_assert(kRowBytes == 128 || kRowBytes == 64);
+    constexpr std::uint64_t kGroup = 8 * kRowBytes / 16, kSwizzled = kRowBytes == 128 ? 1 : 2;
+    return low_ | kGroup << 32 | kSwizzled << 62;
   }
 
  private:
   static constexpr unsigned kWithinBlock = 0x3ffff;  // above: which block of the cluster
-  __device__ explicit Descriptor(unsigned low) : low_(low) {}
+  __device__ explicit DescriptorOf(unsigned low) : low_(low) {}
   unsigned low_;
 };
+using Descriptor = DescriptorOf<128>;
 
 /// Registers that products in flight write are not touched by what comes before, and after.
 __device__ inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -93,12 +98,17 @@ __device__ void pin(T (&d)[kCount]) {
                ", add" scales ";\n}"                                                               \
                : MBLAS_OF_##n(kind)                                                                \
                : "l"(a), "l"(b), "n"(int(kAdd)) __VA_OPT__(, ) __VA_ARGS__)
-#define MBLAS_PRODUCT_BY_REGISTERS(n, a0, a1, a2, a3, p1, p2)                                      \
+#define MBLAS_PRODUCT_BY_REGISTERS(n, shape, a0, a1, a2, a3, p1, p2, end)                          \
   asm volatile("{\n.reg .pred add;\nsetp.ne.b32 add, %" p2 ", 0;\n"                               \
-               "wgmma.mma_async.sync.aligned.m64n" #n "k8.f32.tf32.tf32 {" MBLAS_SUMS_##n "}, "     \
-               "{%" a0 ", %" a1 ", %" a2 ", %" a3 "}, %" p1 ", add, 1, 1;\n}"                      \
+               "wgmma.mma_async.sync.aligned.m64n" #n shape " {" MBLAS_SUMS_##n "}, "               \
+               "{%" a0 ", %" a1 ", %" a2 ", %" a3 "}, %" p1 ", add, 1, 1" end ";\n}"               \
                : MBLAS_OF_##n(MBLAS_FLOAT)                                                         \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(1))
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(int(kAdd)))
+#define MBLAS_PRODUCTS_BY_REGISTERS(n, a0, a1, a2, a3, p1, p2)                                     \
+  if constexpr (std::is_same_v<In, __nv_bfloat16>)                                                 \
+    MBLAS_PRODUCT_BY_REGISTERS(n, "k16.f32.bf16.bf16", a0, a1, a2, a3, p1, p2, ", 0");             \
+  else                                                                                             \
+    MBLAS_PRODUCT_BY_REGISTERS(n, "k8.f32.tf32.tf32", a0, a1, a2, a3, p1, p2, "")
 #define MBLAS_PRODUCTS(n, p0, p1, p2, p3, p4)                                                      \
   if constexpr (std::is_same_v<In, __half>)                                                        \
     MBLAS_PRODUCT(n, "k16.f32.f16.f16", p0, p1, p2, ", 1, 1, %" p3 ", %" p4, MBLAS_FLOAT,          \
@@ -141,22 +151,35 @@ __device__ void multiply(Sum<In> (&d)[kN / 2], std::uint64_t a, std::uint64_t b)
     static_assert(kN < 0, "no such instruction here");
   }
 }
-/// The same of TF32, k innermost in b: element a[i] of thread t is that of row t / 32 * 16 +
-/// t % 32 / 4 + i % 2 * 8 and k t % 4 + i / 2 * 4.
-template <int kN>
+/// The same of TF32 and bfloat16, k innermost in b: word a[i] of thread t is that of row t / 32 * 16 +
+/// t % 32 / 4 + i % 2 * 8 and of 4 bytes of k from 4 (t % 4 + i / 2 * 4) on.
+template <class In, int kN, bool kAdd = true>
 __device__ void multiply(float (&d)[kN / 2], const unsigned (&a)[4], std::uint64_t b) {
-  static_assert(kN == 128 || kN == 192 || kN == 256);
-  if constexpr (kN == 128)
-    MBLAS_PRODUCT_BY_REGISTERS(128, "64", "65", "66", "67", "68", "69");
-  else if constexpr (kN == 192)
-    MBLAS_PRODUCT_BY_REGISTERS(192, "96", "97", "98", "99", "100", "101");
-  else
-    MBLAS_PRODUCT_BY_REGISTERS(256, "128", "129", "130", "131", "132", "133");
+  if constexpr (kN == 16) {
+    MBLAS_PRODUCTS_BY_REGISTERS(16, "8", "9", "10", "11", "12", "13");
+  } else if constexpr (kN == 32) {
+    MBLAS_PRODUCTS_BY_REGISTERS(32, "16", "17", "18", "19", "20", "21");
+  } else if constexpr (kN == 48) {
+    MBLAS_PRODUCTS_BY_REGISTERS(48, "24", "25", "26", "27", "28", "29");
+  } else if constexpr (kN == 64) {
+    MBLAS_PRODUCTS_BY_REGISTERS(64, "32", "33", "34", "35", "36", "37");
+  } else if constexpr (kN == 96) {
+    MBLAS_PRODUCTS_BY_REGISTERS(96, "48", "49", "50", "51", "52", "53");
+  } else if constexpr (kN == 128) {
+    MBLAS_PRODUCTS_BY_REGISTERS(128, "64", "65", "66", "67", "68", "69");
+  } else if constexpr (kN == 192) {
+    MBLAS_PRODUCTS_BY_REGISTERS(192, "96", "97", "98", "99", "100", "101");
+  } else if constexpr (kN == 256) {
+    MBLAS_PRODUCTS_BY_REGISTERS(256, "128", "129", "130", "131", "132", "133");
+  } else {
+    static_assert(kN < 0, "no such instruction here");
+  }
 }
 #undef MBLAS_FLOAT
 #undef MBLAS_INT
 #undef MBLAS_PRODUCT
 #undef MBLAS_PRODUCT_BY_REGISTERS
+#undef MBLAS_PRODUCTS_BY_REGISTERS
 #undef MBLAS_PRODUCTS
 // clang-format on
 

@@ -19,8 +19,10 @@
 #define MBLAS_8_FROM_104 ", %104, %105, %106, %107, %108, %109, %110, %111"
 #define MBLAS_8_FROM_112 ", %112, %113, %114, %115, %116, %117, %118, %119"
 #define MBLAS_8_FROM_120 ", %120, %121, %122, %123, %124, %125, %126, %127"
-#define MBLAS_SUMS_32 MBLAS_8_FROM_0 MBLAS_8_FROM_8
-#define MBLAS_SUMS_64 MBLAS_SUMS_32 MBLAS_8_FROM_16 MBLAS_8_FROM_24
+#define MBLAS_SUMS_16 MBLAS_8_FROM_0
+#define MBLAS_SUMS_32 MBLAS_SUMS_16 MBLAS_8_FROM_8
+#define MBLAS_SUMS_48 MBLAS_SUMS_32 MBLAS_8_FROM_16
+#define MBLAS_SUMS_64 MBLAS_SUMS_48 MBLAS_8_FROM_24
 #define MBLAS_SUMS_80 MBLAS_SUMS_64 MBLAS_8_FROM_32
 #define MBLAS_SUMS_96 MBLAS_SUMS_80 MBLAS_8_FROM_40
 #define MBLAS_SUMS_112 MBLAS_SUMS_96 MBLAS_8_FROM_48
@@ -32,8 +34,10 @@
 
 #define MBLAS_8_OF(kind, i) \
   kind(d[i]), kind(d[i + 1]), kind(d[i + 2]), kind(d[i + 3]), kind(d[i + 4]), kind(d[i + 5]), kind(d[i + 6]), kind(d[i + 7])
-#define MBLAS_OF_32(kind) MBLAS_8_OF(kind, 0), MBLAS_8_OF(kind, 8)
-#define MBLAS_OF_64(kind) MBLAS_OF_32(kind), MBLAS_8_OF(kind, 16), MBLAS_8_OF(kind, 24)
+#define MBLAS_OF_16(kind) MBLAS_8_OF(kind, 0)
+#define MBLAS_OF_32(kind) MBLAS_OF_16(kind), MBLAS_8_OF(kind, 8)
+#define MBLAS_OF_48(kind) MBLAS_OF_32(kind), MBLAS_8_OF(kind, 16)
+#define MBLAS_OF_64(kind) MBLAS_OF_48(kind), MBLAS_8_OF(kind, 24)
 #define MBLAS_OF_80(kind) MBLAS_OF_64(kind), MBLAS_8_OF(kind, 32)
 #define MBLAS_OF_96(kind) MBLAS_OF_80(kind), MBLAS_8_OF(kind, 40)
 #define MBLAS_OF_112(kind) MBLAS_OF_96(kind), MBLAS_8_OF(kind, 48)

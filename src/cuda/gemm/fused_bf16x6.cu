@@ -1,0 +1,197 @@
+// gemm of float, real or complex, in planes of bfloat16 that are made on the way: hopper/fused.cuh.
+#include <limits>
+#include <string>
+
+#include "core/config_list.hpp"
+#include "cuda/gemm/fitted.hpp"
+#include "cuda/gemm/hopper/fused.cuh"
+#include "cuda/gemm/simt.hpp"
+#include "cuda/gemm/tensor_bf16x6.hpp"
+#include "cuda/kernels.hpp"
+#include "cuda/memo.hpp"
+
+namespace mblas::cuda::gemm {
+namespace fused {
+
+extern template void run_fused<float>(int, bool, const Problem<float>&, const CudaQueue&);
+extern template void run_fused<Complex<float>>(int, bool, const Problem<Complex<float>>&,
+                                               const CudaQueue&);
+
+}  // namespace fused
+namespace fused_bf16x6_file {
+
+using fused::Plan;
+
+struct Config {
+  int tile, parts;
+};
+
+/// "48_parts4".
+const ConfigList<Config>& configs() {
+  static const ConfigList<Config> list = [] {
+    ConfigList<Config> all;
+    for (int tile = 0; tile < int(std::size(fused::kTiles)); ++tile)
+      for (int parts = 1; parts <= fused::kMostParts; parts += std::max(parts / 3, 1)) {
+        const std::string cols = std::to_string(fused::kTiles[tile].cols);
+        all.add({tile, parts}, cols + (parts > 1 ? "_parts" + std::to_string(parts) : ""));
+      }
+    return all;
+  }();
+  return list;
+}
+
+bool rows_are_long(const GemmArgs& args) { return args.m >= args.n; }
+int floats_of(const GemmArgs& args) { return size_of(args.in) / int(sizeof(float)); }
+const Input& short_operand(const GemmArgs& args) { return rows_are_long(args) ? args.B : args.A; }
+const Input& long_operand(const GemmArgs& args) { return rows_are_long(args) ? args.A : args.B; }
+bool is_shared(const GemmArgs& args) {
+  const Input& x = short_operand(args);
+  return args.batch == 1 || (!x.pointers && x.stride == 0);
+}
+
+fused::Shape shape_of(const GemmArgs& args, const DeviceInfo& device) {
+  const int floats = floats_of(args), size = size_of(args.in);
+  const bool along_k =
+      rows_are_long(args) != is_transposed(rows_are_long(args) ? args.transA : args.transB);
+  const Input& x = long_operand(args);
+  return {std::max(args.m, args.n),
+          std::min(args.m, args.n) * floats,
+          args.k * floats,
+          args.batch,
+          is_shared(args),
+          access_bits(x, args.batch, size) % 16 == 0 ? 16 : size,
+          along_k,
+          std::max(device.compute_units, 1),
+          memory_rate_of(device) * 1e-6};
+}
+
+Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
+  const fused::Shape shape = shape_of(args, device);
+  if (args.config >= 0) {
+    const Config& c = configs()[args.config];
+    return {c.tile, c.parts, 0};
+  }
+  thread_local Memo<decltype(shape.key()), Plan> memo;
+  return memo(shape.key(), [&] { return fused::choose(shape); });
+}
+
+/// The parts of the workspace, from `begin` on.
+struct Places {
+  std::size_t sums, images, ranges, end;
+};
+constexpr int kMostRanges = 2048;
+
+Places places_of(const GemmArgs& args, const Plan& plan, const DeviceInfo& device) {
+  const auto aligned = [](std::size_t x) { return (x + 255) / 256 * 256; };
+  const fused::Shape shape = shape_of(args, device);
+  const fused::TileInfo& t = fused::kTiles[plan.tile];
+  const std::int64_t rows = ceil_div(shape.length, t.rows()), cols = ceil_div(shape.width, t.cols);
+  const std::int64_t steps = ceil_div(shape.depth, fused::kDepth);
+  const std::int64_t sums = plan.parts > 1 ? rows * cols * plan.parts * args.batch : 0;
+  Places p;
+  p.sums = aligned(gemm_pointer_bytes(args, device));
+  p.images = p.sums + std::size_t(sums * t.rows() * t.cols * int(sizeof(float)));
+  p.ranges = p.images + std::size_t((shape.shared ? 1 : args.batch) * cols * steps *
+                                    fused::image_bytes(t.cols));
+  p.end = p.ranges + kMostRanges * sizeof(Range);
+  return p;
+}
+
+std::size_t workspace_bytes(const GemmArgs& args, const DeviceInfo& device) {
+  return places_of(args, plan_of(args, device), device).end;
+}
+
+const char* declines(const GemmArgs& args, const DeviceInfo& device) {
+  if (args.in != DType::f32 && args.in != DType::cf32) return "for f32 and cf32";
+  if (args.compute != Compute::Default && args.compute != Compute::BF16x6)
+    return "computes in bfloat16 planes only";
+  if (const char* reason = declines_halfway(args)) return reason;
+  if (!runs_hopper(device)) return "needs compute capability 9.0 and code for it";
+  if (device.shared_memory < (std::size_t{225} << 10)) return "needs more shared memory";
+  // docs/ACCURACY.md: shorter sums need the bound of BF16x6.
+  constexpr std::int64_t kShortest = 16;
+  if (args.k * floats_of(args) < kShortest) return "for longer sums";
+  // What kernels count in 32 bits: items, rows of images, bytes of a panel of the long operand.
+  constexpr std::int64_t kMost = std::int64_t{1} << 31, kMostRows = 256;
+  const fused::Shape shape = shape_of(args, device);
+  const std::int64_t steps = ceil_div(shape.depth, fused::kDepth);
+  const std::int64_t tiles = ceil_div(shape.length, 64) * ceil_div(shape.width, 16) * shape.batch;
+  if (std::max(shape.depth, shape.width) >= kMost || tiles >= kMost / fused::kMostParts ||
+      (shape.width + 128) * steps >= kMost / shape.batch ||
+      long_operand(args).ld >= kMost / kMostRows / size_of(args.in))
+    return "for smaller products";
+  if (args.config != kOwnChoice) return nullptr;
+  double others = std::numeric_limits<double>::infinity();
+  if (args.compute == Compute::Default) {
+    // Nothing is worth a look that others do in the time of the launches.
+    constexpr double kLeast = 6;
+    const double simt = simt_microseconds(args, device);
+    if (simt < kLeast) return "for longer products";
+    others = std::min(simt, fitted_cycles(args, device) / kFittedCyclesPerMicrosecond);
+  }
+  const double planes = tensor_bf16x6_microseconds(args, device);
+  // A plan has that one's planes, which takes less time then.
+  if (args.keeper && planes < others) return "for calls without a plan";
+  // The least of several estimates is rather too low.
+  constexpr double kShare = 0.93;
+  if (plan_of(args, device).microseconds > kShare * std::min(others, planes))
+    return "estimated to be slower than simt, fitted or tensor_bf16x6";
+  return nullptr;
+}
+
+template <class T>
+void run_as(const GemmArgs& args, const CudaQueue& queue) {
+  const DeviceInfo& device = queue.device();
+  const Plan plan = plan_of(args, device);
+  const Places places = places_of(args, plan, device);
+  const fused::Shape shape = shape_of(args, device);
+  const bool of_a = rows_are_long(args);
+  fused::Problem<T> p;
+  static_cast<GemmProblem<T>&>(p) = gemm_problem<T, T>(args, queue, 1, 1);
+  const fused::Side a = {p.A, p.a.row, p.a.col, p.conjugate_a};
+  const fused::Side b = {p.B, p.b.col, p.b.row, p.conjugate_b};
+  p.rows = of_a ? a : b;
+  p.cols = of_a ? b : a;
+  p.length = shape.length;
+  p.count = int(std::min(args.m, args.n));
+  p.c = of_a ? Strides{p.ldc, 1} : Strides{1, p.ldc};
+  p.parts = plan.parts;
+  std::byte* const base = queue.workspace.data();
+  p.sums = reinterpret_cast<T*>(base + places.sums);
+  p.images = base + places.images;
+  p.ranges = reinterpret_cast<Range*>(base + places.ranges);
+  p.steps = int(ceil_div(shape.depth, fused::kDepth));
+  const fused::TileInfo& t = fused::kTiles[plan.tile];
+  p.row_tiles = unsigned(ceil_div(shape.length, t.rows()));
+  p.col_tiles = unsigned(ceil_div(shape.width, t.cols));
+  p.items = p.row_tiles * p.col_tiles * unsigned(p.parts * args.batch);
+  p.shared_images = shape.shared;
+  const std::int64_t chunks =
+      (shape.shared ? 1 : args.batch) * p.col_tiles * p.steps * t.cols * (fused::kDepth / 8);
+  p.range_count =
+      int(std::clamp<std::int64_t>(ceil_div(chunks, fused::kImageThreads), 1, kMostRanges));
+  fused::run_fused<T>(plan.tile, shape.copy_bytes == 16, p, queue);
+}
+
+void run(const GemmArgs& args, Queue& base) {
+  const auto& queue = static_cast<const CudaQueue&>(base);
+  if (args.in == DType::f32)
+    run_as<float>(args, queue);
+  else
+    run_as<Complex<float>>(args, queue);
+}
+
+}  // namespace fused_bf16x6_file
+
+Kernel<GemmArgs> fused_bf16x6() {
+  using namespace fused_bf16x6_file;
+  return {"fused_bf16x6",
+          "float, real or complex, as planes of bfloat16 that are made on the way",
+          declines,
+          workspace_bytes,
+          run,
+          nullptr,
+          configs().names()};
+}
+
+}  // namespace mblas::cuda::gemm

@@ -1,0 +1,12 @@
+// Products of cf32 by `fused_bf16x6`.
+#include "cuda/gemm/hopper/fused.cuh"
+
+namespace mblas::cuda::gemm::fused {
+
+template <>
+void run_fused<Complex<float>>(int tile, bool vectors, const Problem<Complex<float>>& p,
+                               const CudaQueue& queue) {
+  run_fused_by<Complex<float>>(tile, vectors, p, queue);
+}
+
+}  // namespace mblas::cuda::gemm::fused

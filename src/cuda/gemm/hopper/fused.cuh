@@ -1,0 +1,711 @@
+// Products of float, real or complex, with one side of some hundred columns at most, as three
+// planes of bfloat16 (planes.cuh) that are made on the way: the long operand, which is read once,
+// is split in the registers of those who multiply it.
+//
+// The short operand is split before, by a kernel of its own, into images: for each step along k and
+// each tile the panels of its planes as they lie in shared memory, which one copy brings. A block
+// is a producer, a warpgroup that copies the long operand as floats whatever its alignment is, and
+// two consumers of 64 rows each. What is added up in 64 of k goes to sums that are rounded. k may
+// be cut into parts, whose sums a third kernel adds up (parts.cuh).
+//
+// Where magnitudes do not suit planes is found out while they are made: a warp whose 16 rows, or
+// op(B), do not multiplies them anew, in float, from memory.
+//
+// Complex products are real ones of twice the n and k, see planes.cuh.
+//
+// Limit: reading the long operand, or six products of tensor cores for each of floats.
+#pragma once
+
+#include <iterator>
+#include <numeric>
+#include <utility>
+
+#include "cuda/early.cuh"
+#include "cuda/gemm/gemm.cuh"
+#include "cuda/gemm/hopper/copy.cuh"
+#include "cuda/gemm/hopper/fused_plan.hpp"
+#include "cuda/gemm/hopper/product.cuh"
+#include "cuda/gemm/planes.cuh"
+
+namespace mblas::cuda::gemm::fused {
+
+using namespace hopper;
+
+constexpr int kWarpgroup = 128;
+
+/// Which floats of 16 along k are neighbours of an image: those that a thread of the warpgroup has
+/// of the long operand where they are easily loaded.
+enum class Order : std::uint8_t {
+  Fours,   ///< along k: four of a row at once
+  Spread,  ///< across: rows 4 apart
+  Parts,   ///< across, complex: both parts, of rows 4 apart
+};
+
+/// Of 16, the one that is slot `slot`. Thread t % 4 has slots 2 t, 2 t + 1, 2 t + 8 and 2 t + 9.
+__device__ inline int place_of_slot(Order order, int slot) {
+  const int thread = slot % 8 / 2, half = slot / 8, odd = slot % 2;
+  if (order == Order::Fours) return 4 * thread + 2 * half + odd;
+  if (order == Order::Spread) return thread + 8 * half + 4 * odd;
+  return slot;
+}
+
+/// One side of the product.
+struct Side {
+  DeviceInput from;
+  std::int64_t across, along;  ///< elements to the next row of the result, or column; along k
+  bool conjugated;
+};
+
+template <class T>
+struct Problem : GemmProblem<T> {
+  std::int64_t length;  ///< rows of the long operand
+  int count;            ///< columns of the short one
+  Side rows, cols;      ///< these
+  Strides c;            ///< of C along the rows and the columns
+  int parts;            ///< of k
+  T* sums;              ///< of the parts, where there are several
+  unsigned row_tiles, col_tiles, items;
+  int steps;           ///< along k
+  std::byte* images;   ///< of the short operand's matrices
+  bool shared_images;  ///< of a batch
+  Range* ranges;       ///< of the blocks that made them
+  int range_count;
+};
+
+/// A tile of kTiles, and how the long operand is taken.
+template <class Type, int kNumber, bool kAlong, int kCopyBytes>
+struct Tile {
+  using T = Type;
+  static constexpr TileInfo kInfo = kTiles[kNumber];
+  static constexpr int kColumns = kInfo.cols, kRows = kInfo.rows(), kBytes = kCopyBytes;
+  static constexpr int kConsumers = kInfo.consumers, kThreads = kWarpgroup * (1 + kConsumers);
+  static constexpr bool kAlongK = kAlong;
+  static constexpr int kParts = int(sizeof(T) / sizeof(float));
+  static constexpr Order kOrder = kAlongK       ? Order::Fours
+                                  : kParts == 2 ? Order::Parts
+                                                : Order::Spread;
+  /// What lies in memory in a line of the long operand's panel: floats. Across k, the next line's
+  /// banks are 8 further on.
+  static constexpr int kLine = kAlongK ? kDepth : kRows * kParts;
+  static constexpr int kLines = kAlongK ? kRows : kDepth / kParts;
+  static constexpr int kPitch = (kLine + (kAlongK ? 0 : 8)) * int(sizeof(float));
+  static constexpr int kAlignment = 1024;
+  static constexpr int kPanelBytes = (kLines * kPitch + kAlignment - 1) / kAlignment * kAlignment;
+  static constexpr int kStageBytes = kPanelBytes + image_bytes(kColumns);
+  static constexpr int kRoom = (kInfo.blocks == 2 ? 111 : 225) * 1024;
+  static constexpr int kStages = std::min((kRoom - kAlignment) / kStageBytes, 8);
+  static constexpr int kShared = kStages * kStageBytes + kStages * 16 + kAlignment;
+  /// Of a thread: what the block begins with, shared out anew.
+  static constexpr int kRegisters = 65536 / kInfo.blocks / kThreads / 8 * 8;
+  /// Whether floats are loaded and split before the products of those before are waited for. With
+  /// more columns there are no registers for it.
+  static constexpr bool kAhead = kColumns < 128;
+  static constexpr int kProducerRegisters = kInfo.blocks == 2 ? 32 : 40;
+  static constexpr int kConsumerRegisters =
+      std::min((kRegisters * (1 + kConsumers) - kProducerRegisters) / kConsumers / 8 * 8, 232);
+};
+
+/// Real column `col`'s float `l` along k of the short operand; its complex elements are squares.
+template <class T>
+__device__ float short_at(const Problem<T>& p, const char* from, std::int64_t l, std::int64_t col) {
+  if constexpr (is_complex_v<T>) {
+    Complex<float> x =
+        reinterpret_cast<const T*>(from)[l / 2 * p.cols.along + col / 2 * p.cols.across];
+    if (p.cols.conjugated) x.im = -x.im;
+    const float value = l % 2 == col % 2 ? x.re : l % 2 == 0 ? x.im : -x.im;
+    return l % 2 == 1 && p.rows.conjugated ? -value : value;
+  } else {
+    return reinterpret_cast<const T*>(from)[l * p.cols.along + col * p.cols.across];
+  }
+}
+
+constexpr int kImageThreads = 256;
+
+/// The images of the short operand, tile by tile and step by step: of each plane kN rows of 64
+/// bytes, swizzled; zeros beyond the operand. Reads it once, writes six bytes for each float.
+template <class T, int kN>
+__global__ void __launch_bounds__(kImageThreads)
+    image_kernel(const __grid_constant__ Problem<T> p, Order order) {
+  constexpr int kParts = int(sizeof(T) / sizeof(float)), kChunks = kDepth / 8;
+  __shared__ Range shared[kImageThreads / 32];
+  begin_early();
+  const std::int64_t depth = p.k * kParts, width = std::int64_t(p.count) * kParts;
+  // Threads have one chunk each of rows, blocks some rows of an image after another.
+  constexpr int kAtOnce = kImageThreads / kChunks;  // rows
+  const int chunk = int(threadIdx.x) % kChunks;
+  const unsigned rows =
+      unsigned(p.shared_images ? 1 : p.tiles.batch) * p.col_tiles * unsigned(p.steps) * kN;
+  Range range;
+  for (unsigned i = blockIdx.x * kAtOnce + threadIdx.x / kChunks; i < rows;
+       i += gridDim.x * kAtOnce) {
+    const int row = int(i % kN);
+    const unsigned image = i / kN, step = image % unsigned(p.steps),
+                   tile = image / unsigned(p.steps);
+    const std::int64_t col = std::int64_t(tile % p.col_tiles) * kN + row;
+    const char* const from = static_cast<const char*>(p.cols.from.at(tile / p.col_tiles));
+    float x[8];
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      const std::int64_t l =
+          std::int64_t(step) * kDepth + chunk / 2 * 16 + place_of_slot(order, chunk % 2 * 8 + e);
+      x[e] = l < depth && col < width ? short_at(p, from, l, col) : 0;
+      range.add(magnitude_bits(x[e]));
+    }
+    unsigned planes[3][4];
+#pragma unroll
+    for (int pair = 0; pair < 4; ++pair) {
+      const SplitPair split({x[2 * pair], x[2 * pair + 1]});
+#pragma unroll
+      for (int plane = 0; plane < 3; ++plane) planes[plane][pair] = split.plane[plane];
+    }
+    std::byte* const to =
+        p.images + std::int64_t(image) * image_bytes(kN) + row * 64 + (chunk ^ row / 2 % 4) * 16;
+#pragma unroll
+    for (int plane = 0; plane < 3; ++plane)
+      *reinterpret_cast<uint4*>(to + plane * kN * 64) = {planes[plane][0], planes[plane][1],
+                                                         planes[plane][2], planes[plane][3]};
+  }
+  range = range.of_warp();
+  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = range;
+  __syncthreads();
+  if (threadIdx.x > 0) return;
+  for (const Range& x : shared) range.add(x);
+  p.ranges[blockIdx.x] = range;
+}
+
+/// What a block does at a time: a part of the k of a tile.
+struct Item {
+  unsigned batch, part, row_tile, col_tile;
+  int begin, end;  ///< of its steps
+};
+template <class T>
+__device__ Item item_of(const Problem<T>& p, unsigned number) {
+  Item item;
+  item.col_tile = number % p.col_tiles;
+  number /= p.col_tiles;
+  item.row_tile = number % p.row_tiles;
+  number /= p.row_tiles;
+  item.part = number % unsigned(p.parts);
+  item.batch = number / unsigned(p.parts);
+  const unsigned each = unsigned(p.steps) / unsigned(p.parts),
+                 more = unsigned(p.steps) % unsigned(p.parts);
+  item.begin = int(each * item.part + min(more, item.part));
+  item.end = item.begin + int(each + (item.part < more));
+  return item;
+}
+
+/// A place in the ring of stages.
+template <int kStages>
+struct Place {
+  unsigned stage = 0, parity = 0;
+
+  __device__ void advance() {
+    const bool last = stage == kStages - 1;
+    stage = last ? 0 : stage + 1;
+    parity ^= unsigned(last);
+  }
+};
+
+template <class Tile>
+struct Ring {
+  unsigned base;
+
+  __device__ unsigned panel(unsigned stage) const { return base + stage * Tile::kStageBytes; }
+  __device__ unsigned image(unsigned stage) const { return panel(stage) + Tile::kPanelBytes; }
+  __device__ Barrier full(unsigned stage) const {
+    return {base + Tile::kStages * Tile::kStageBytes + stage * 16};
+  }
+  __device__ Barrier empty(unsigned stage) const { return {full(stage).address + 8}; }
+};
+
+/// What a producer's thread copies of the long operand, of a tile from row `row0` on.
+template <class Tile>
+struct Copies {
+  static constexpr int kEach = Tile::kBytes / int(sizeof(float)), kVectors = Tile::kLine / kEach;
+  /// After so many turns a thread is so many lines further on.
+  static constexpr int kTurns = kVectors / std::gcd(kVectors, kWarpgroup);
+  static constexpr int kHop = kTurns * kWarpgroup / kVectors, kHops = Tile::kLines / kHop;
+  static_assert(Tile::kLines % kHop == 0);
+
+  unsigned line;    ///< bytes to the next
+  int rows, depth;  ///< rows that there are of the tile's, and floats along k of all
+
+  /// Those of a stage, zeros for what is beyond the operand; `from`: where the tile has its first
+  /// row and k.
+  __device__ void bring(const char* from, int step, unsigned to) const {
+    const int left = depth - step * kDepth;
+    if (rows >= Tile::kRows && left >= kDepth)
+      bring_some<true>(from, 0, 0, to);
+    else
+      bring_some<false>(from, Tile::kAlongK ? rows : left / Tile::kParts,
+                        Tile::kAlongK ? left : rows * Tile::kParts, to);
+  }
+
+ private:
+  /// kAll: all lines and floats of each are there.
+  template <bool kAll>
+  __device__ void bring_some(const char* from, int lines, int floats, unsigned to) const {
+#pragma unroll
+    for (int turn = 0; turn < kTurns; ++turn) {
+      const int number = thread_now() + turn * kWarpgroup;
+      const int first = number / kVectors, at = number % kVectors * kEach;
+      const int bytes = min(floats - at, kEach) * int(sizeof(float));
+      unsigned offset = unsigned(first) * line + unsigned(at) * unsigned(sizeof(float));
+#pragma unroll
+      for (int i = 0; i < kHops; ++i, offset += kHop * line) {
+        const int l = first + i * kHop;
+        // Along k, chunks of 16 bytes of every second pair of rows change halves.
+        const unsigned swizzle = Tile::kAlongK ? unsigned(l / 2 % 2 * 64) : 0;
+        const unsigned place =
+            to + unsigned(l * Tile::kPitch) + (unsigned(at * int(sizeof(float))) ^ swizzle);
+        if constexpr (kAll) {
+          copy_async<Tile::kBytes>(place, from + offset);
+        } else {
+          const bool any = l < lines && bytes > 0;
+          copy_async<Tile::kBytes>(place, from + (any ? offset : 0), any ? bytes : 0);
+        }
+      }
+    }
+  }
+};
+
+template <class Tile, class T>
+__device__ void produce(const Problem<T>& p, const Ring<Tile>& ring) {
+  constexpr std::int64_t kSize = sizeof(T);
+  constexpr unsigned kImage = image_bytes(Tile::kColumns);
+  const std::int64_t step_bytes = kDepth / Tile::kParts * p.rows.along * kSize;
+  const auto bring_image = [&](unsigned stage, const std::byte* image) {
+    if (threadIdx.x > 0) return;
+    ring.full(stage).arrive_expecting(kImage);
+    load_run(ring.image(stage), image, kImage, ring.full(stage));
+  };
+  Place<Tile::kStages> place;
+  for (unsigned number = blockIdx.x; number < p.items; number += gridDim.x) {
+    const Item item = item_of(p, number);
+    const std::int64_t row0 = std::int64_t(item.row_tile) * Tile::kRows;
+    const Copies<Tile> copies = {unsigned((Tile::kAlongK ? p.rows.across : p.rows.along) * kSize),
+                                 int(min(p.length - row0, std::int64_t(Tile::kRows))),
+                                 int(p.k) * Tile::kParts};
+    const char* from = static_cast<const char*>(p.rows.from.at(item.batch)) +
+                       row0 * p.rows.across * kSize + item.begin * step_bytes;
+    const std::byte* image =
+        p.images +
+        ((std::int64_t(p.shared_images ? 0 : item.batch) * p.col_tiles + item.col_tile) * p.steps +
+         item.begin) *
+            kImage;
+    int step = item.begin;
+    if (number == blockIdx.x) {
+      // The kernel that makes the images let this one begin when those before it were done: of what
+      // they wrote the long operand may be read, while the images are still made.
+      for (; step < item.end && step < item.begin + Tile::kStages; ++step, from += step_bytes) {
+        const unsigned stage = unsigned(step - item.begin);
+        copies.bring(from, step, ring.panel(stage));
+        ring.full(stage).arrive_after_copies();
+      }
+      wait_for_earlier_kernels();
+      for (int i = item.begin; i < step; ++i, place.advance(), image += kImage)
+        bring_image(place.stage, image);
+    }
+#pragma unroll 1
+    for (; step < item.end; ++step, place.advance(), from += step_bytes, image += kImage) {
+      ring.empty(place.stage).wait(place.parity ^ 1);
+      bring_image(place.stage, image);
+      copies.bring(from, step, ring.panel(place.stage));
+      ring.full(place.stage).arrive_after_copies();
+    }
+  }
+}
+
+/// Of a warp's 16 rows, whose first is `row`, and real columns from `col` on, the sums in float,
+/// from memory.
+template <class Tile, class T>
+__device__ void multiply_floats(const Problem<T>& p, const Item& item, std::int64_t row,
+                                std::int64_t col, float (&sums)[Tile::kColumns / 2]) {
+  constexpr int kParts = Tile::kParts;
+  const int lane = thread_now() % 32, g = lane / 4, t = lane % 4;
+  const std::int64_t width = std::int64_t(p.count) * kParts;
+  const int end = min(item.end * kDepth, int(p.k) * kParts);
+  const auto* const a = static_cast<const T*>(p.rows.from.at(item.batch));
+  const auto* const b = static_cast<const char*>(p.cols.from.at(item.batch));
+  const auto at = [&](int r, int l) {
+    const T& x = a[min(row + 2 * g + r, p.length - 1) * p.rows.across + l / kParts * p.rows.along];
+    return reinterpret_cast<const float(&)[kParts]>(x)[l % kParts];
+  };
+  // Some columns after others, which takes fewer registers.
+  constexpr int kAtOnce = 2, kSteps = Tile::kInfo.blocks == 2 ? 1 : 4;
+#pragma unroll
+  for (int first = 0; first < Tile::kColumns / 8; first += kAtOnce) {
+    float some[kAtOnce][4] = {};
+#pragma unroll(kSteps)
+    for (int l = item.begin * kDepth; l < end; ++l) {
+      const float left[2] = {at(0, l), at(1, l)};
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j)
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          const float right = short_at(p, b, l, min(col + 8 * (first + j) + 2 * t + e, width - 1));
+          some[j][e] += left[0] * right;
+          some[j][2 + e] += left[1] * right;
+        }
+    }
+#pragma unroll
+    for (int e = 0; e < 4 * kAtOnce; ++e) sums[4 * first + e] = some[e / 4][e % 4];
+  }
+}
+
+/// Where an item's sums go: C, or the place of a part, in which a tile lies as a whole.
+template <class T>
+struct Target {
+  T* to;           ///< at the tile's first row and column
+  Strides step;    ///< elements to the next row and column
+  int rows, cols;  ///< of the tile that there are
+  T alpha, beta;
+  bool reads;
+};
+template <class Tile, class T>
+__device__ Target<T> target_of(const Problem<T>& p, const Item& item) {
+  constexpr int kCols = Tile::kColumns / Tile::kParts;
+  const bool by_cols = p.c.row == 1;
+  if (p.parts > 1) {
+    const unsigned tile = (item.batch * p.row_tiles + item.row_tile) * p.col_tiles + item.col_tile;
+    return {p.sums + (std::int64_t(tile) * p.parts + item.part) * (Tile::kRows * kCols),
+            by_cols ? Strides{1, Tile::kRows} : Strides{kCols, 1},
+            Tile::kRows,
+            kCols,
+            {},
+            {},
+            false};
+  }
+  const std::int64_t row0 = std::int64_t(item.row_tile) * Tile::kRows;
+  const int col0 = int(item.col_tile) * kCols;
+  return {static_cast<T*>(p.C.at(item.batch)) + row0 * p.c.row + col0 * p.c.col,
+          p.c,
+          int(min(p.length - row0, std::int64_t(Tile::kRows))),
+          min(p.count - col0, kCols),
+          p.alpha,
+          p.beta,
+          p.read_c};
+}
+
+/// Puts the sums of a warp's 16 rows, from `row` of the tile on, where they belong.
+template <class Tile, class T>
+__device__ void leave(const Problem<T>& p, const Target<T>& target, int row,
+                      const float (&sums)[Tile::kColumns / 2]) {
+  constexpr int kPairs = Tile::kColumns / 8, kEach = 8 / Tile::kParts;
+  constexpr int kAtOnce = kPairs % 4 == 0 ? 4 : 2;
+  constexpr int kWide = 2 / Tile::kParts;  // elements of a pair of sums
+  const int lane = thread_now() % 32, col = lane % 4 * kWide;
+  row += lane / 4 * 2;
+  T* const to = target.to + row * target.step.row + col * target.step.col;
+  __builtin_assume(__isGlobal(to));
+  const bool whole = p.parts == 1;
+  // Element (r, e) of pair j.
+  const auto sum = [&](int j, int r, int e) -> T {
+    if constexpr (Tile::kParts == 2)
+      return {sums[4 * j + 2 * r], sums[4 * j + 2 * r + 1]};
+    else
+      return sums[4 * j + 2 * r + e];
+  };
+  // kCount elements at a time, of pair j: along the rows of C as they lie.
+  const auto put = [&]<int kCount, bool kDown, bool kReads>() {
+    using V = Vector<T, kCount>;
+    constexpr int kTurns = 2 * kWide / kCount;
+    const auto row_of = [](int turn) { return kDown ? 0 : turn * kCount / kWide; };
+    const auto col_of = [](int turn) { return kDown ? turn : turn * kCount % kWide; };
+    const auto place = [&](int j, int turn) {
+      return reinterpret_cast<V*>(to + row_of(turn) * target.step.row +
+                                  (j * kEach + col_of(turn)) * target.step.col);
+    };
+    const auto inside = [&](int j, int turn) {
+      return row + row_of(turn) < target.rows && col + j * kEach + col_of(turn) < target.cols;
+    };
+#pragma unroll
+    for (int first = 0; first < kPairs; first += kAtOnce) {
+      V old[kAtOnce][kTurns] = {};
+      if constexpr (kReads) {
+#pragma unroll
+        for (int j = 0; j < kAtOnce; ++j)
+#pragma unroll
+          for (int turn = 0; turn < kTurns; ++turn)
+            if (inside(first + j, turn)) old[j][turn] = *place(first + j, turn);
+      }
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j)
+#pragma unroll
+        for (int turn = 0; turn < kTurns; ++turn) {
+          V x;
+#pragma unroll
+          for (int i = 0; i < kCount; ++i) {
+            const int at = turn * kCount + i;
+            x.e[i] =
+                kDown ? sum(first + j, at % 2, at / 2) : sum(first + j, at / kWide, at % kWide);
+            if (whole) x.e[i] = target.alpha * x.e[i];
+            if constexpr (kReads) x.e[i] = multiply_add(target.beta, old[j][turn].e[i], x.e[i]);
+          }
+          if (inside(first + j, turn)) *place(first + j, turn) = x;
+        }
+    }
+  };
+  const auto with_reads = [&]<int kCount, bool kDown>() {
+    if (target.reads)
+      put.template operator()<kCount, kDown, true>();
+    else
+      put.template operator()<kCount, kDown, false>();
+  };
+  // Pairs of elements where they all are whole and aligned.
+  const bool down = target.step.row == 1;
+  const std::int64_t line = down ? target.step.col : target.step.row;
+  const bool pairs = line % 2 == 0 && (down ? target.rows : target.cols) % 2 == 0 &&
+                     reinterpret_cast<std::uintptr_t>(target.to) % (2 * sizeof(T)) == 0;
+  if (down && pairs)
+    with_reads.template operator()<2, true>();
+  else if (kWide == 2 && !down && pairs)
+    with_reads.template operator()<kWide, false>();
+  else
+    with_reads.template operator()<1, false>();
+}
+
+/// A thread's planes of 16 of k: fragments of rows 2 (t / 4) and the next of its warp's.
+using Fragments = unsigned[3][4];
+
+/// Where a thread finds its floats in a panel.
+template <class Tile>
+struct Floats {
+  unsigned place;
+
+  __device__ explicit Floats(int thread) {
+    const int warp = thread / 32, g = thread % 32 / 4, t = thread % 4, row = warp * 16 + 2 * g;
+    if constexpr (Tile::kAlongK)
+      place = unsigned(row * Tile::kPitch) + (unsigned(t * 16) ^ unsigned(g % 2 * 64));
+    else
+      place = unsigned(t * Tile::kPitch + row * Tile::kParts * int(sizeof(float)));
+  }
+
+  /// Of both rows, the slots of half a stage.
+  __device__ void load(unsigned panel, int half, float (&x)[2][4]) const {
+    constexpr unsigned kHalf = Tile::kPitch * Tile::kLines / 2, kFour = Tile::kPitch * 4;
+    if constexpr (Tile::kAlongK) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const float4 v =
+            load_shared<float4>(panel + (place ^ unsigned(half * 64)) + r * Tile::kPitch);
+        x[r][0] = v.x, x[r][1] = v.y, x[r][2] = v.z, x[r][3] = v.w;
+      }
+    } else if constexpr (Tile::kParts == 1) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float2 v = load_shared<float2>(panel + place + half * kHalf + i * kFour);
+        x[0][i] = v.x, x[1][i] = v.y;
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const float4 v = load_shared<float4>(panel + place + half * kHalf + i * kFour);
+        x[0][2 * i] = v.x, x[0][2 * i + 1] = v.y, x[1][2 * i] = v.z, x[1][2 * i + 1] = v.w;
+      }
+    }
+  }
+};
+
+__device__ inline void split(const float (&x)[2][4], Fragments& f, Range& range) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const float2 pair = {x[i % 2][i / 2 * 2], x[i % 2][i / 2 * 2 + 1]};
+    range.add(magnitude_bits(pair.x));
+    range.add(magnitude_bits(pair.y));
+    const SplitPair split(pair);
+#pragma unroll
+    for (int plane = 0; plane < 3; ++plane) f[plane][i] = split.plane[plane];
+  }
+}
+
+/// Adds six products of planes to d, the smallest first; unless kAdd, d begins with them. `b`: the
+/// half of an image.
+template <int kN, bool kAdd>
+__device__ void multiply_planes(float (&d)[kN / 2], const Fragments& a, const DescriptorOf<64>& b) {
+  constexpr unsigned kPlane = kN * 64;
+  multiply<__nv_bfloat16, kN, kAdd>(d, a[2], b);
+  multiply<__nv_bfloat16, kN>(d, a[1], b + kPlane);
+  multiply<__nv_bfloat16, kN>(d, a[0], b + 2 * kPlane);
+  multiply<__nv_bfloat16, kN>(d, a[1], b);
+  multiply<__nv_bfloat16, kN>(d, a[0], b + kPlane);
+  multiply<__nv_bfloat16, kN>(d, a[0], b);
+}
+
+template <class Tile, class T>
+__device__ void consume(const Problem<T>& p, const Ring<Tile>& ring) {
+  constexpr int kN = Tile::kColumns, kWarps = 4 * Tile::kConsumers;
+  const int thread = int(threadIdx.x) - kWarpgroup, lane = thread % 32;
+  const Floats<Tile> floats(thread);
+  __shared__ Range shared[kWarps];
+  wait_for_earlier_kernels();
+  Range some;
+  for (int i = thread; i < p.range_count; i += 32 * kWarps) some.add(p.ranges[i]);
+  some = some.of_warp();
+  if (lane == 0) shared[thread / 32] = some;
+  sync_named(1, 32 * kWarps);
+  Place<Tile::kStages> place;
+  for (unsigned number = blockIdx.x; number < p.items; number += gridDim.x) {
+    const Item item = item_of(p, number);
+    float sums[kN / 2] = {}, d[kN / 2] = {};
+    Range range;
+    Fragments fragments[2];
+    unsigned before = 0;
+    bool any = false;
+    const auto release = [&] {
+      if (lane == 0) ring.empty(before).arrive();
+    };
+    // What the tensor cores have added up goes to sums that are rounded.
+    const auto flush = [&] {
+      wait_products<0>();
+      pin(d);
+      if (any) release();
+#pragma unroll
+      for (int e = 0; e < kN / 2; ++e) sums[e] += d[e];
+    };
+    // Of a stage; kFirst: of those that are added up together.
+    const auto multiply_stage = [&]<bool kFirst>() {
+      ring.full(place.stage).wait(place.parity);
+      const unsigned panel = ring.panel(place.stage);
+      const DescriptorOf<64> image(ring.image(place.stage), 64);
+      if constexpr (kFirst && !Tile::kAhead) flush();
+      float x[2][2][4];
+      floats.load(panel, 0, x[0]);
+      if constexpr (Tile::kAhead) floats.load(panel, 1, x[1]);
+      split(x[0], fragments[0], range);
+      if constexpr (kFirst && Tile::kAhead) flush();
+      begin_products();
+      multiply_planes<kN, !kFirst>(d, fragments[0], image);
+      commit_products();
+      if constexpr (!kFirst) {
+        wait_products<1>();
+        release();
+      }
+      if constexpr (!Tile::kAhead) floats.load(panel, 1, x[1]);
+      split(x[1], fragments[1], range);
+      begin_products();
+      multiply_planes<kN, true>(d, fragments[1], image + 32);
+      commit_products();
+      wait_products<1>();
+      before = place.stage;
+      any = true;
+      place.advance();
+    };
+#pragma unroll 1
+    for (int step = item.begin; step < item.end; step += 2) {
+      multiply_stage.template operator()<true>();
+      if (step + 1 < item.end) multiply_stage.template operator()<false>();
+    }
+    flush();
+    const int row = (thread_now() / 32 - 4) * 16;
+    Ranges ranges = {range.of_warp(), {}};
+    for (const Range& x : shared) ranges.b.add(x);
+    if (!suits_bf16_planes(ranges, p.k * Tile::kParts))
+      multiply_floats<Tile>(p, item, std::int64_t(item.row_tile) * Tile::kRows + row,
+                            std::int64_t(item.col_tile) * kN, sums);
+    leave<Tile>(p, target_of<Tile>(p, item), row, sums);
+  }
+}
+
+constexpr int kAddThreads = 128;
+
+/// C from the sums of parts, added up in their order: four floats of a tile a thread.
+template <class T, int kNumber>
+__global__ void __launch_bounds__(kAddThreads) add_kernel(const __grid_constant__ Problem<T> p) {
+  constexpr int kRows = kTiles[kNumber].rows(), kEach = kVector<T>;
+  constexpr int kCols = kTiles[kNumber].cols * int(sizeof(float)) / int(sizeof(T));
+  constexpr unsigned kOfTile = kRows * kCols / kEach;
+  begin_early();
+  const unsigned i = blockIdx.x * kAddThreads + threadIdx.x;
+  const unsigned tile = i / kOfTile, first = i % kOfTile * kEach;  // of the tile, as it lies
+  const bool by_cols = p.c.row == 1;
+  unsigned row = by_cols ? first % kRows : first / kCols;
+  unsigned col = by_cols ? first / kRows : first % kCols;
+  const std::int64_t l = std::int64_t(tile / p.col_tiles % p.row_tiles) * kRows + row;
+  const int s = int(tile % p.col_tiles * kCols + col);
+  if (tile >= p.row_tiles * p.col_tiles * unsigned(p.tiles.batch) || l >= p.length || s >= p.count)
+    return;
+  const auto* const from = reinterpret_cast<const Vector<T>*>(
+      p.sums + std::int64_t(tile) * p.parts * (kRows * kCols) + first);
+  Vector<T> sum = from[0];
+#pragma unroll 8
+  for (int part = 1; part < p.parts; ++part) {
+    const Vector<T> x = from[part * kOfTile];
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) sum.e[e] = sum.e[e] + x.e[e];
+  }
+  T* const c =
+      static_cast<T*>(p.C.at(tile / p.col_tiles / p.row_tiles)) + l * p.c.row + s * p.c.col;
+  const std::int64_t left = by_cols ? p.length - l : p.count - s;
+#pragma unroll
+  for (int e = 0; e < kEach; ++e)
+    if (e < left) store(p, sum.e[e], c + e);
+}
+
+template <class Tile>
+__global__ void __launch_bounds__(Tile::kThreads, Tile::kInfo.blocks)
+    fused_kernel(const __grid_constant__ Problem<typename Tile::T> p) {
+#if __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ std::byte shared[];
+  const unsigned base =
+      (shared_address(shared) + Tile::kAlignment - 1) / Tile::kAlignment * Tile::kAlignment;
+  const Ring<Tile> ring = {unsigned(late(int(base)))};  // once, not for each step
+  if (threadIdx.x == 0) {
+    for (unsigned stage = 0; stage < Tile::kStages; ++stage) {
+      ring.full(stage).init(kWarpgroup + 1);
+      ring.empty(stage).init(4 * Tile::kConsumers);
+    }
+    fence_barriers();
+  }
+  __syncthreads();
+  let_next_kernel_begin();
+  if (threadIdx.x < kWarpgroup) {
+    leave_registers<Tile::kProducerRegisters>();
+    produce<Tile>(p, ring);
+  } else {
+    take_registers<Tile::kConsumerRegisters>();
+    consume<Tile>(p, ring);
+  }
+#endif
+}
+
+/// Runs the kernels of tile `kNumber`.
+template <int kNumber, bool kAlongK, int kBytes, class T>
+void launch_fused(const Problem<T>& p, const CudaQueue& queue) {
+  using Of = Tile<T, kNumber, kAlongK, kBytes>;
+  launch_early(queue, image_kernel<T, Of::kColumns>, unsigned(p.range_count), kImageThreads, 0, p,
+               Of::kOrder);
+  const std::int64_t room = std::int64_t(queue.device().compute_units) * Of::kInfo.blocks;
+  launch_early(queue, fused_kernel<Of>, unsigned(std::min(std::int64_t(p.items), room)),
+               Of::kThreads, Of::kShared, p);
+  if (p.parts == 1) return;
+  const std::int64_t fours = std::int64_t(p.items) / p.parts * (Of::kRows * Of::kColumns / 4);
+  launch_early(queue, add_kernel<T, kNumber>, unsigned(ceil_div(fours, kAddThreads)), kAddThreads,
+               0, p);
+}
+
+/// The product by tile `tile`. `vectors`: the long operand's lines begin at multiples of 16 bytes.
+template <class T>
+void run_fused(int tile, bool vectors, const Problem<T>& p, const CudaQueue& queue);
+
+template <class T>
+void run_fused_by(int tile, bool vectors, const Problem<T>& p, const CudaQueue& queue) {
+  const auto with_tile = [&]<int kNumber>() {
+    if (tile != kNumber) return;
+    const bool along_k = p.rows.along == 1;
+    if (along_k && vectors)
+      launch_fused<kNumber, true, 16>(p, queue);
+    else if (along_k)
+      launch_fused<kNumber, true, int(sizeof(T))>(p, queue);
+    else if (vectors)
+      launch_fused<kNumber, false, 16>(p, queue);
+    else
+      launch_fused<kNumber, false, int(sizeof(T))>(p, queue);
+  };
+  [&]<int... kNumbers>(std::integer_sequence<int, kNumbers...>) {
+    (with_tile.template operator()<kNumbers>(), ...);
+  }
+  (std::make_integer_sequence<int, int(std::size(kTiles))>{});
+}
+
+}  // namespace mblas::cuda::gemm::fused
