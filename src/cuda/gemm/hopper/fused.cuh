@@ -8,8 +8,10 @@
 // two consumers of 64 rows each. What is added up in 64 of k goes to sums that are rounded. k may
 // be cut into parts, whose sums a third kernel adds up (parts.cuh).
 //
-// Where magnitudes do not suit planes is found out while they are made: a warp whose 16 rows, or
-// op(B), do not multiplies them anew, in float, from memory.
+// Both operands are multiplied by 2^26 on their way, and sums by 2^-52: then planes suit all normal
+// numbers, as long as products of the largest are not beyond 2^60 or so. Whether they do is found
+// out while they are made: a warp whose 16 rows, or the short operand, they do not suit multiplies
+// anew, in float, from memory.
 //
 // Complex products are real ones of twice the n and k, see planes.cuh.
 //
@@ -32,6 +34,7 @@ namespace mblas::cuda::gemm::fused {
 using namespace hopper;
 
 constexpr int kWarpgroup = 128;
+constexpr float kScale = 0x1p26f, kUnscale = 0x1p-52f;
 
 /// Which floats of 16 along k are neighbours of an image: those that a thread of the warpgroup has
 /// of the long operand where they are easily loaded.
@@ -148,7 +151,7 @@ __global__ void __launch_bounds__(kImageThreads)
     for (int e = 0; e < 8; ++e) {
       const std::int64_t l =
           std::int64_t(step) * kDepth + chunk / 2 * 16 + place_of_slot(order, chunk % 2 * 8 + e);
-      x[e] = l < depth && col < width ? short_at(p, from, l, col) : 0;
+      x[e] = l < depth && col < width ? kScale * short_at(p, from, l, col) : 0;
       range.add(magnitude_bits(x[e]));
     }
     unsigned planes[3][4];
@@ -332,7 +335,8 @@ __device__ void multiply_floats(const Problem<T>& p, const Item& item, std::int6
     return reinterpret_cast<const float(&)[kParts]>(x)[l % kParts];
   };
   // Some columns after others, which takes fewer registers.
-  constexpr int kAtOnce = 2, kSteps = Tile::kInfo.blocks == 2 ? 1 : 4;
+  constexpr bool kWide = Tile::kColumns >= 96;
+  constexpr int kAtOnce = kWide ? 4 : 2, kSteps = Tile::kInfo.blocks == 2 ? 1 : kWide ? 2 : 4;
 #pragma unroll
   for (int first = 0; first < Tile::kColumns / 8; first += kAtOnce) {
     float some[kAtOnce][4] = {};
@@ -510,7 +514,7 @@ struct Floats {
 __device__ inline void split(const float (&x)[2][4], Fragments& f, Range& range) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    const float2 pair = {x[i % 2][i / 2 * 2], x[i % 2][i / 2 * 2 + 1]};
+    const float2 pair = {kScale * x[i % 2][i / 2 * 2], kScale * x[i % 2][i / 2 * 2 + 1]};
     range.add(magnitude_bits(pair.x));
     range.add(magnitude_bits(pair.y));
     const SplitPair split(pair);
@@ -600,9 +604,13 @@ __device__ void consume(const Problem<T>& p, const Ring<Tile>& ring) {
     const int row = (thread_now() / 32 - 4) * 16;
     Ranges ranges = {range.of_warp(), {}};
     for (const Range& x : shared) ranges.b.add(x);
-    if (!suits_bf16_planes(ranges, p.k * Tile::kParts))
+    if (suits_bf16_planes(ranges, p.k * Tile::kParts)) {
+#pragma unroll
+      for (float& sum : sums) sum *= kUnscale;
+    } else {
       multiply_floats<Tile>(p, item, std::int64_t(item.row_tile) * Tile::kRows + row,
                             std::int64_t(item.col_tile) * kN, sums);
+    }
     leave<Tile>(p, target_of<Tile>(p, item), row, sums);
   }
 }
