@@ -604,56 +604,63 @@ TEST_P(Gpu, PlanesMadeOnTheWay) {
       }
 }
 
-/// Rows of the long operand, 16 a warp, that planes do not suit are multiplied as they are, and
-/// only those: others keep their bits.
+/// One number that planes do not suit, in either operand, leaves the product to native arithmetic,
+/// and C is read once; normal numbers, however small, do suit.
 TEST_P(Gpu, PlanesMadeOnTheWayWhereTheySuit) {
   if (GetParam() != "cuda" || queue->device().capability != 90) GTEST_SKIP() << "for fused_bf16x6";
-  constexpr int m = 500, n = 40, k = 300, piece = 16;
-  std::vector<float> A(m * k), B(k * n);
+  constexpr int m = 500, n = 40, k = 300;
+  std::vector<float> A(m * k), B(k * n), old(m * n);
   std::uint32_t state = 1;
   const auto next = [&] {
     state = state * 1664525 + 1013904223;
     return float(int(state >> 8) - (1 << 23)) * 0x1p-23f;
   };
-  for (float& x : A) x = next();
-  for (float& x : B) x = next();
-  const auto product = [&](const char* kernel, bool turned) {
+  for (auto* x : {&A, &B, &old})
+    for (float& e : *x) e = next();
+  const auto product = [&](const char* kernel, bool turned, float beta) {
     Context context(GetParam());
     context.set_kernel(kernel);
-    std::vector<float> C(m * n);
+    std::vector<float> C = old;
     if (turned)  // as C^T = B^T A^T
-      gemm(context, R, Op::Trans, Op::Trans, n, m, k, 1, B.data(), n, A.data(), k, 0, C.data(), m);
+      gemm(context, R, Op::Trans, Op::Trans, n, m, k, 1, B.data(), n, A.data(), k, beta, C.data(),
+           m);
     else
-      gemm(context, R, Op::NoTrans, Op::NoTrans, m, n, k, 1, A.data(), k, B.data(), n, 0, C.data(),
-           n);
+      gemm(context, R, Op::NoTrans, Op::NoTrans, m, n, k, 1, A.data(), k, B.data(), n, beta,
+           C.data(), n);
     return C;
   };
-  const std::pair<int, float> odd[] = {
-      {3, 1e-40f}, {100, 3e38f}, {201, INFINITY}, {300, NAN}, {m - 1, 0x1p-101f}};
-  for (const char* kernel : {"gemm=fused_bf16x6:48", "gemm=fused_bf16x6:48_parts3"})
-    for (const bool turned : {false, true}) {
-      const std::vector<float> before = product(kernel, turned);
-      std::vector<float> kept = A;
-      for (const auto& [row, value] : odd) A[std::size_t(row * k + row % k)] = value;
-      const std::vector<float> after = product(kernel, turned),
-                               native = product("gemm=simt", turned);
-      A = kept;
-      for (int row = 0; row < m; ++row) {
-        const bool suits = std::ranges::none_of(
-            odd, [&](const auto& o) { return o.first / piece == row / piece; });
-        for (int col = 0; col < n; ++col) {
-          const auto at = std::size_t(turned ? col * m + row : row * n + col);
-          if (suits)
-            ASSERT_EQ(after[at], before[at]) << kernel << " row " << row << " column " << col;
-          else
-            ASSERT_TRUE(std::isnan(native[at])   ? std::isnan(after[at])
-                        : std::isinf(native[at]) ? after[at] == native[at]
-                                                 : std::abs(after[at] - native[at]) <=
-                                                       1e-5f * std::max(1.f, std::abs(native[at])))
-                << kernel << " row " << row << " column " << col << ": " << after[at];
+  const auto expect_like_native = [&](const char* what, bool suits) {
+    for (const char* kernel : {"gemm=fused_bf16x6:48", "gemm=fused_bf16x6:48_parts3"})
+      for (const bool turned : {false, true})
+        for (const float beta : {0.f, 0.5f}) {
+          SCOPED_TRACE(::testing::Message() << what << ", " << kernel << turned << beta);
+          const std::vector<float> C = product(kernel, turned, beta);
+          const std::vector<float> native = product("gemm=simt", turned, beta);
+          if (suits) {
+            EXPECT_NE(std::memcmp(C.data(), native.data(), sizeof(float) * m * n), 0);
+          }
+          float largest = 0;
+          for (const float x : native)
+            if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
+          for (std::size_t i = 0; i < C.size(); ++i) {
+            if (std::isfinite(native[i]))
+              ASSERT_TRUE(std::abs(C[i] - native[i]) <= 1e-5f * largest) << i;
+            else
+              ASSERT_TRUE(std::isnan(native[i]) ? std::isnan(C[i]) : C[i] == native[i]) << i;
+          }
         }
-      }
+  };
+  expect_like_native("plain", true);
+  for (auto* x : {&A, &B})
+    for (const float odd : {1e-40f, 3e38f, INFINITY, NAN}) {
+      float& e = (*x)[x->size() / 2 + 7];
+      const float kept = std::exchange(e, odd);
+      expect_like_native(x == &A ? "one of A" : "one of B", false);
+      e = kept;
     }
+  for (float& x : A) x = std::copysign(std::max(std::abs(x), 0x1p-20f) * 0x1p-100f, x);
+  for (float& x : B) x *= 0x1p60f;
+  expect_like_native("small", true);
 }
 
 /// Pieces of A that planes of bfloat16 do not suit are multiplied as they are, and only those.

@@ -75,7 +75,8 @@ char letter_of(const Instruction& i) {
     case 0x5a7:
       return 'P';  // SYNCS.PHASECHK: its phase is waited for
     case 0x9a7:
-      return kind == 0x43f ? 'r' : 0;  // SYNCS.ARRIVE…RED: a stage is released
+      // SYNCS.ARRIVE…RED, SYNCS.ARRIVE…A1T0: a stage is released
+      return kind == 0x43f || (i.high >> 20 & 1) != 0 ? 'r' : 0;
     case 0x388:
     case 0x844:
       return 'S';  // STS, STSM

@@ -75,9 +75,14 @@ Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
   return memo(shape.key(), [&] { return fused::choose(shape); });
 }
 
-/// The parts of the workspace, from `begin` on.
+/// Whether C is written at the end, when it is known that planes suit, and not by parts.
+bool adds(const GemmArgs& args, const Plan& plan) {
+  return plan.parts > 1 || args.beta != Scalar{};
+}
+
+/// The parts of the workspace, by where they begin.
 struct Places {
-  std::size_t sums, images, ranges, end;
+  std::size_t sums, images, ranges, left, simt, end;  // of simt: its own
 };
 constexpr int kMostRanges = 2048;
 
@@ -87,13 +92,15 @@ Places places_of(const GemmArgs& args, const Plan& plan, const DeviceInfo& devic
   const fused::TileInfo& t = fused::kTiles[plan.tile];
   const std::int64_t rows = ceil_div(shape.length, t.rows()), cols = ceil_div(shape.width, t.cols);
   const std::int64_t steps = ceil_div(shape.depth, fused::kDepth);
-  const std::int64_t sums = plan.parts > 1 ? rows * cols * plan.parts * args.batch : 0;
+  const std::int64_t sums = adds(args, plan) ? rows * cols * plan.parts * args.batch : 0;
   Places p;
   p.sums = aligned(gemm_pointer_bytes(args, device));
   p.images = p.sums + std::size_t(sums * t.rows() * t.cols * int(sizeof(float)));
   p.ranges = p.images + std::size_t((shape.shared ? 1 : args.batch) * cols * steps *
                                     fused::image_bytes(t.cols));
-  p.end = p.ranges + kMostRanges * sizeof(Range);
+  p.left = p.ranges + kMostRanges * sizeof(Range);
+  p.simt = aligned(p.left + sizeof(unsigned));
+  p.end = p.simt + simt_where_bytes(args, device);
   return p;
 }
 
@@ -158,10 +165,12 @@ void run_as(const GemmArgs& args, const CudaQueue& queue) {
   p.count = int(std::min(args.m, args.n));
   p.c = of_a ? Strides{p.ldc, 1} : Strides{1, p.ldc};
   p.parts = plan.parts;
+  p.adds = adds(args, plan);
   std::byte* const base = queue.workspace.data();
   p.sums = reinterpret_cast<T*>(base + places.sums);
   p.images = base + places.images;
   p.ranges = reinterpret_cast<Range*>(base + places.ranges);
+  p.left = reinterpret_cast<unsigned*>(base + places.left);
   p.steps = int(ceil_div(shape.depth, fused::kDepth));
   const fused::TileInfo& t = fused::kTiles[plan.tile];
   p.row_tiles = unsigned(ceil_div(shape.length, t.rows()));
@@ -173,6 +182,7 @@ void run_as(const GemmArgs& args, const CudaQueue& queue) {
   p.range_count =
       int(std::clamp<std::int64_t>(ceil_div(chunks, fused::kImageThreads), 1, kMostRanges));
   fused::run_fused<T>(plan.tile, shape.copy_bytes == 16, p, queue);
+  run_simt_where(p.left, p.A, p.B, p.C, args, base + places.simt, queue);
 }
 
 void run(const GemmArgs& args, Queue& base) {

@@ -10,8 +10,8 @@
 //
 // Both operands are multiplied by 2^26 on their way, and sums by 2^-52: then planes suit all normal
 // numbers, as long as products of the largest are not beyond 2^60 or so. Whether they do is found
-// out while they are made: a warp whose 16 rows, or the short operand, they do not suit multiplies
-// anew, in float, from memory.
+// out while they are made. Else the product is left to simt's kernels, which are launched in any
+// case and otherwise do nothing: so C is written at once only where it is not read.
 //
 // Complex products are real ones of twice the n and k, see planes.cuh.
 //
@@ -66,7 +66,9 @@ struct Problem : GemmProblem<T> {
   Side rows, cols;      ///< these
   Strides c;            ///< of C along the rows and the columns
   int parts;            ///< of k
-  T* sums;              ///< of the parts, where there are several
+  bool adds;            ///< C is what a kernel adds up: of several parts, or where it is read
+  T* sums;              ///< of the parts, where it does
+  unsigned* left;       ///< where planes do not suit: not 0
   unsigned row_tiles, col_tiles, items;
   int steps;           ///< along k
   std::byte* images;   ///< of the short operand's matrices
@@ -172,6 +174,7 @@ __global__ void __launch_bounds__(kImageThreads)
   if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = range;
   __syncthreads();
   if (threadIdx.x > 0) return;
+  if (blockIdx.x == 0) *p.left = 0;
   for (const Range& x : shared) range.add(x);
   p.ranges[blockIdx.x] = range;
 }
@@ -319,154 +322,72 @@ __device__ void produce(const Problem<T>& p, const Ring<Tile>& ring) {
   }
 }
 
-/// Of a warp's 16 rows, whose first is `row`, and real columns from `col` on, the sums in float,
-/// from memory.
-template <class Tile, class T>
-__device__ void multiply_floats(const Problem<T>& p, const Item& item, std::int64_t row,
-                                std::int64_t col, float (&sums)[Tile::kColumns / 2]) {
-  constexpr int kParts = Tile::kParts;
-  const int lane = thread_now() % 32, g = lane / 4, t = lane % 4;
-  const std::int64_t width = std::int64_t(p.count) * kParts;
-  const int end = min(item.end * kDepth, int(p.k) * kParts);
-  const auto* const a = static_cast<const T*>(p.rows.from.at(item.batch));
-  const auto* const b = static_cast<const char*>(p.cols.from.at(item.batch));
-  const auto at = [&](int r, int l) {
-    const T& x = a[min(row + 2 * g + r, p.length - 1) * p.rows.across + l / kParts * p.rows.along];
-    return reinterpret_cast<const float(&)[kParts]>(x)[l % kParts];
-  };
-  // Some columns after others, which takes fewer registers.
-  constexpr bool kWide = Tile::kColumns >= 96;
-  constexpr int kAtOnce = kWide ? 4 : 2, kSteps = Tile::kInfo.blocks == 2 ? 1 : kWide ? 2 : 4;
-#pragma unroll
-  for (int first = 0; first < Tile::kColumns / 8; first += kAtOnce) {
-    float some[kAtOnce][4] = {};
-#pragma unroll(kSteps)
-    for (int l = item.begin * kDepth; l < end; ++l) {
-      const float left[2] = {at(0, l), at(1, l)};
-#pragma unroll
-      for (int j = 0; j < kAtOnce; ++j)
-#pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          const float right = short_at(p, b, l, min(col + 8 * (first + j) + 2 * t + e, width - 1));
-          some[j][e] += left[0] * right;
-          some[j][2 + e] += left[1] * right;
-        }
-    }
-#pragma unroll
-    for (int e = 0; e < 4 * kAtOnce; ++e) sums[4 * first + e] = some[e / 4][e % 4];
-  }
-}
-
 /// Where an item's sums go: C, or the place of a part, in which a tile lies as a whole.
 template <class T>
 struct Target {
   T* to;           ///< at the tile's first row and column
   Strides step;    ///< elements to the next row and column
   int rows, cols;  ///< of the tile that there are
-  T alpha, beta;
-  bool reads;
 };
 template <class Tile, class T>
 __device__ Target<T> target_of(const Problem<T>& p, const Item& item) {
   constexpr int kCols = Tile::kColumns / Tile::kParts;
-  const bool by_cols = p.c.row == 1;
-  if (p.parts > 1) {
+  if (p.adds) {
     const unsigned tile = (item.batch * p.row_tiles + item.row_tile) * p.col_tiles + item.col_tile;
     return {p.sums + (std::int64_t(tile) * p.parts + item.part) * (Tile::kRows * kCols),
-            by_cols ? Strides{1, Tile::kRows} : Strides{kCols, 1},
-            Tile::kRows,
-            kCols,
-            {},
-            {},
-            false};
+            p.c.row == 1 ? Strides{1, Tile::kRows} : Strides{kCols, 1}, Tile::kRows, kCols};
   }
   const std::int64_t row0 = std::int64_t(item.row_tile) * Tile::kRows;
   const int col0 = int(item.col_tile) * kCols;
-  return {static_cast<T*>(p.C.at(item.batch)) + row0 * p.c.row + col0 * p.c.col,
-          p.c,
-          int(min(p.length - row0, std::int64_t(Tile::kRows))),
-          min(p.count - col0, kCols),
-          p.alpha,
-          p.beta,
-          p.read_c};
+  return {static_cast<T*>(p.C.at(item.batch)) + row0 * p.c.row + col0 * p.c.col, p.c,
+          int(min(p.length - row0, std::int64_t(Tile::kRows))), min(p.count - col0, kCols)};
 }
 
 /// Puts the sums of a warp's 16 rows, from `row` of the tile on, where they belong.
 template <class Tile, class T>
 __device__ void leave(const Problem<T>& p, const Target<T>& target, int row,
                       const float (&sums)[Tile::kColumns / 2]) {
-  constexpr int kPairs = Tile::kColumns / 8, kEach = 8 / Tile::kParts;
-  constexpr int kAtOnce = kPairs % 4 == 0 ? 4 : 2;
-  constexpr int kWide = 2 / Tile::kParts;  // elements of a pair of sums
+  constexpr int kEach = 8 / Tile::kParts, kWide = 2 / Tile::kParts;  // elements of 8 floats, of 2
   const int lane = thread_now() % 32, col = lane % 4 * kWide;
   row += lane / 4 * 2;
   T* const to = target.to + row * target.step.row + col * target.step.col;
   __builtin_assume(__isGlobal(to));
-  const bool whole = p.parts == 1;
-  // Element (r, e) of pair j.
-  const auto sum = [&](int j, int r, int e) -> T {
+  // Of 8 columns the j-th, of the thread's two rows and one or two elements.
+  const auto element = [&](int j, int r, int e) -> T {
+    T sum;
     if constexpr (Tile::kParts == 2)
-      return {sums[4 * j + 2 * r], sums[4 * j + 2 * r + 1]};
+      sum = {sums[4 * j + 2 * r], sums[4 * j + 2 * r + 1]};
     else
-      return sums[4 * j + 2 * r + e];
+      sum = sums[4 * j + 2 * r + e];
+    return p.adds ? sum : p.alpha * sum;
   };
-  // kCount elements at a time, of pair j: along the rows of C as they lie.
-  const auto put = [&]<int kCount, bool kDown, bool kReads>() {
-    using V = Vector<T, kCount>;
-    constexpr int kTurns = 2 * kWide / kCount;
-    const auto row_of = [](int turn) { return kDown ? 0 : turn * kCount / kWide; };
-    const auto col_of = [](int turn) { return kDown ? turn : turn * kCount % kWide; };
-    const auto place = [&](int j, int turn) {
-      return reinterpret_cast<V*>(to + row_of(turn) * target.step.row +
-                                  (j * kEach + col_of(turn)) * target.step.col);
-    };
-    const auto inside = [&](int j, int turn) {
-      return row + row_of(turn) < target.rows && col + j * kEach + col_of(turn) < target.cols;
-    };
+  // kCount at once: neighbours in a row or, kDown, in a column.
+  const auto put = [&]<int kCount, bool kDown>() {
 #pragma unroll
-    for (int first = 0; first < kPairs; first += kAtOnce) {
-      V old[kAtOnce][kTurns] = {};
-      if constexpr (kReads) {
+    for (int j = 0; j < Tile::kColumns / 8; ++j)
 #pragma unroll
-        for (int j = 0; j < kAtOnce; ++j)
+      for (int at = 0; at < 2 * kWide; at += kCount) {
+        const int r = kDown ? 0 : at / kWide, e = kDown ? at / 2 : at % kWide;
+        Vector<T, kCount> x;
 #pragma unroll
-          for (int turn = 0; turn < kTurns; ++turn)
-            if (inside(first + j, turn)) old[j][turn] = *place(first + j, turn);
+        for (int i = 0; i < kCount; ++i)
+          x.e[i] = element(j, r + (kDown ? i : 0), e + (kDown ? 0 : i));
+        const int c = j * kEach + e;
+        if (row + r < target.rows && col + c < target.cols)
+          *reinterpret_cast<Vector<T, kCount>*>(to + r * target.step.row + c * target.step.col) = x;
       }
-#pragma unroll
-      for (int j = 0; j < kAtOnce; ++j)
-#pragma unroll
-        for (int turn = 0; turn < kTurns; ++turn) {
-          V x;
-#pragma unroll
-          for (int i = 0; i < kCount; ++i) {
-            const int at = turn * kCount + i;
-            x.e[i] =
-                kDown ? sum(first + j, at % 2, at / 2) : sum(first + j, at / kWide, at % kWide);
-            if (whole) x.e[i] = target.alpha * x.e[i];
-            if constexpr (kReads) x.e[i] = multiply_add(target.beta, old[j][turn].e[i], x.e[i]);
-          }
-          if (inside(first + j, turn)) *place(first + j, turn) = x;
-        }
-    }
   };
-  const auto with_reads = [&]<int kCount, bool kDown>() {
-    if (target.reads)
-      put.template operator()<kCount, kDown, true>();
-    else
-      put.template operator()<kCount, kDown, false>();
-  };
-  // Pairs of elements where they all are whole and aligned.
+  // Pairs where they all are whole and aligned.
   const bool down = target.step.row == 1;
   const std::int64_t line = down ? target.step.col : target.step.row;
   const bool pairs = line % 2 == 0 && (down ? target.rows : target.cols) % 2 == 0 &&
                      reinterpret_cast<std::uintptr_t>(target.to) % (2 * sizeof(T)) == 0;
   if (down && pairs)
-    with_reads.template operator()<2, true>();
+    put.template operator()<2, true>();
   else if (kWide == 2 && !down && pairs)
-    with_reads.template operator()<kWide, false>();
+    put.template operator()<kWide, false>();
   else
-    with_reads.template operator()<1, false>();
+    put.template operator()<1, false>();
 }
 
 /// A thread's planes of 16 of k: fragments of rows 2 (t / 4) and the next of its warp's.
@@ -604,26 +525,24 @@ __device__ void consume(const Problem<T>& p, const Ring<Tile>& ring) {
     const int row = (thread_now() / 32 - 4) * 16;
     Ranges ranges = {range.of_warp(), {}};
     for (const Range& x : shared) ranges.b.add(x);
-    if (suits_bf16_planes(ranges, p.k * Tile::kParts)) {
+    if (!suits_bf16_planes(ranges, p.k * Tile::kParts) && lane == 0) *p.left = 1;
 #pragma unroll
-      for (float& sum : sums) sum *= kUnscale;
-    } else {
-      multiply_floats<Tile>(p, item, std::int64_t(item.row_tile) * Tile::kRows + row,
-                            std::int64_t(item.col_tile) * kN, sums);
-    }
+    for (float& sum : sums) sum *= kUnscale;
     leave<Tile>(p, target_of<Tile>(p, item), row, sums);
   }
 }
 
 constexpr int kAddThreads = 128;
 
-/// C from the sums of parts, added up in their order: four floats of a tile a thread.
+/// C from the sums of parts, added up in their order, unless it is left to others: four floats of a
+/// tile a thread.
 template <class T, int kNumber>
 __global__ void __launch_bounds__(kAddThreads) add_kernel(const __grid_constant__ Problem<T> p) {
   constexpr int kRows = kTiles[kNumber].rows(), kEach = kVector<T>;
   constexpr int kCols = kTiles[kNumber].cols * int(sizeof(float)) / int(sizeof(T));
   constexpr unsigned kOfTile = kRows * kCols / kEach;
   begin_early();
+  if (*p.left) return;
   const unsigned i = blockIdx.x * kAddThreads + threadIdx.x;
   const unsigned tile = i / kOfTile, first = i % kOfTile * kEach;  // of the tile, as it lies
   const bool by_cols = p.c.row == 1;
@@ -686,7 +605,7 @@ void launch_fused(const Problem<T>& p, const CudaQueue& queue) {
   const std::int64_t room = std::int64_t(queue.device().compute_units) * Of::kInfo.blocks;
   launch_early(queue, fused_kernel<Of>, unsigned(std::min(std::int64_t(p.items), room)),
                Of::kThreads, Of::kShared, p);
-  if (p.parts == 1) return;
+  if (!p.adds) return;
   const std::int64_t fours = std::int64_t(p.items) / p.parts * (Of::kRows * Of::kColumns / 4);
   launch_early(queue, add_kernel<T, kNumber>, unsigned(ceil_div(fours, kAddThreads)), kAddThreads,
                0, p);
