@@ -636,7 +636,7 @@ TEST_P(Gpu, PlanesMadeOnTheWayWhereTheySuit) {
           SCOPED_TRACE(::testing::Message() << what << ", " << kernel << turned << beta);
           const std::vector<float> C = product(kernel, turned, beta);
           const std::vector<float> native = product("gemm=simt", turned, beta);
-          if (suits) {
+          if (suits && beta == 0) {  // else C may be what matters
             EXPECT_NE(std::memcmp(C.data(), native.data(), sizeof(float) * m * n), 0);
           }
           float largest = 0;

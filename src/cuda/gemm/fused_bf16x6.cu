@@ -82,7 +82,7 @@ bool adds(const GemmArgs& args, const Plan& plan) {
 
 /// The parts of the workspace, by where they begin.
 struct Places {
-  std::size_t sums, images, ranges, left, simt, end;  // of simt: its own
+  std::size_t sums, images, ranges, left, end;
 };
 constexpr int kMostRanges = 2048;
 
@@ -99,8 +99,7 @@ Places places_of(const GemmArgs& args, const Plan& plan, const DeviceInfo& devic
   p.ranges = p.images + std::size_t((shape.shared ? 1 : args.batch) * cols * steps *
                                     fused::image_bytes(t.cols));
   p.left = p.ranges + kMostRanges * sizeof(Range);
-  p.simt = aligned(p.left + sizeof(unsigned));
-  p.end = p.simt + simt_where_bytes(args, device);
+  p.end = p.left + sizeof(unsigned);
   return p;
 }
 
@@ -182,7 +181,7 @@ void run_as(const GemmArgs& args, const CudaQueue& queue) {
   p.range_count =
       int(std::clamp<std::int64_t>(ceil_div(chunks, fused::kImageThreads), 1, kMostRanges));
   fused::run_fused<T>(plan.tile, shape.copy_bytes == 16, p, queue);
-  run_simt_where(p.left, p.A, p.B, p.C, args, base + places.simt, queue);
+  run_simt_where(p.left, p.A, p.B, p.C, args, queue);
 }
 
 void run(const GemmArgs& args, Queue& base) {

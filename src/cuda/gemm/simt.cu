@@ -171,10 +171,12 @@ void run_as(const GemmArgs& args, const CudaQueue& queue) {
                 queue.workspace.data() + gemm_pointer_bytes(args, queue.device()), queue);
 }
 
-/// For operands as they are: copies of them would be made whether they are needed or not.
-simt::Shape shape_without_copies(const GemmArgs& args, const DeviceInfo& device) {
+/// For operands as they are, in one kernel: copies of them, and a kernel that adds up slices, would
+/// be launched whether they are needed or not, which takes a microsecond or more each.
+simt::Shape shape_without_others(const GemmArgs& args, const DeviceInfo& device) {
   simt::Shape shape = shape_of(args, device);
   shape.loose_a = shape.loose_b = 0;
+  shape.workspace_bytes = 0;
   return shape;
 }
 /// Of another kernel's call, whose configuration is not one of these.
@@ -198,21 +200,14 @@ double simt_microseconds(const GemmArgs& args, const DeviceInfo& device) {
   return too_low * choice_instead(shape_of(args, device)).cycles / kCyclesPerMicrosecond;
 }
 
-std::size_t simt_where_bytes(const GemmArgs& args, const DeviceInfo& device) {
-  using namespace simt_file;
-  const simt::Shape shape = shape_without_copies(args, device);
-  return std::size_t(simt::slice_bytes(shape, choice_instead(shape)));
-}
-
 void run_simt_where(const unsigned* where, const DeviceInput& A, const DeviceInput& B,
-                    const DeviceOutput& C, const GemmArgs& args, std::byte* workspace,
-                    const CudaQueue& queue) {
+                    const DeviceOutput& C, const GemmArgs& args, const CudaQueue& queue) {
   using namespace simt_file;
-  const simt::Shape shape = shape_without_copies(args, queue.device());
+  const simt::Shape shape = shape_without_others(args, queue.device());
   const auto run_as = [&]<class T>(T) {
     simt::Problem<T> problem{gemm_problem<T>(args, A, B, C, 1, 1)};
     problem.where = where;
-    run_choice<T>(shape, choice_instead(shape), problem, args, workspace, queue);
+    run_choice<T>(shape, choice_instead(shape), problem, args, nullptr, queue);
   };
   if (args.in == DType::f32)
     run_as(float{});

@@ -8,12 +8,9 @@ namespace mblas::cuda::gemm {
 /// Its own estimate of its time.
 double simt_microseconds(const GemmArgs& args, const DeviceInfo& device);
 
-/// Bytes of workspace of run_simt_where().
-std::size_t simt_where_bytes(const GemmArgs& args, const DeviceInfo& device);
-
-/// Computes `args`, whose operands are these, where the word at `where` on the device is not 0.
+/// Computes `args`, whose operands are these, where the word at `where` on the device is not 0: by
+/// one kernel, without workspace.
 void run_simt_where(const unsigned* where, const DeviceInput& A, const DeviceInput& B,
-                    const DeviceOutput& C, const GemmArgs& args, std::byte* workspace,
-                    const CudaQueue& queue);
+                    const DeviceOutput& C, const GemmArgs& args, const CudaQueue& queue);
 
 }  // namespace mblas::cuda::gemm

@@ -154,10 +154,7 @@ struct PlaneProduct {
     p.ranges_b = p.most_b + most_bytes(split_of_b(part));
     p.left = p.ranges_b + range_bytes(device);
     p.sums = ceil_div(p.left + std::int64_t(sizeof(unsigned)), 256) * 256;
-    // Of the engine's slices and of simt's, which come after them.
-    p.end = p.sums + std::max(std::int64_t(plan_of(part, device).sum_bytes),
-                              std::int64_t(simt_where_bytes(part, device)));
-    p.end = ceil_div(p.end, 256) * 256;
+    p.end = ceil_div(p.sums + std::int64_t(plan_of(part, device).sum_bytes), 256) * 256;
     return p;
   }
 
@@ -288,7 +285,7 @@ struct PlaneProduct {
     set_results<float>(p, real);
     set_schedule(p, plan, shape_of(part, device), base + places.sums);
     run_engine<In>(plan.tile, p, source_of(split_a, a.planes), source_of(split_b, b.planes), queue);
-    run_simt_where(p.left, p.A, p.B, p.C, part, base + places.sums, queue);
+    run_simt_where(p.left, p.A, p.B, p.C, part, queue);
   }
 
   static void run(const GemmArgs& args, Queue& base) {
