@@ -5,6 +5,7 @@
 #include "core/config_list.hpp"
 #include "cuda/gemm/fitted.hpp"
 #include "cuda/gemm/hopper/fused.cuh"
+#include "cuda/gemm/part.hpp"
 #include "cuda/gemm/simt.hpp"
 #include "cuda/gemm/tensor_bf16x6.hpp"
 #include "cuda/kernels.hpp"
@@ -126,6 +127,8 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
       (shape.width + 128) * steps >= kMost / shape.batch ||
       long_operand(args).ld >= kMost / kMostRows / size_of(args.in))
     return "for smaller products";
+  if (std::int64_t(workspace_bytes(args, device)) > kMostEmulationBytes)
+    return "would take too much workspace";
   if (args.config != kOwnChoice) return nullptr;
   double others = std::numeric_limits<double>::infinity();
   if (args.compute == Compute::Default) {
@@ -140,8 +143,8 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (args.keeper && planes < others) return "for calls without a plan";
   // Of 600 products: the others' estimates, of simt above all, have launches that nothing overlaps,
   // and the least of many plans takes longer than it is estimated to. What is taken so takes 1 %
-  // longer than the fastest of these rows, by the estimates as they are 3 %.
-  constexpr double kTooHigh = 2, kTooLow = 1.06;
+  // longer than the fastest of these rows, by the estimates as they are up to 3 %.
+  constexpr double kTooHigh = 1.5, kTooLow = 1.04;
   if (kTooLow * plan_of(args, device).microseconds > std::min(others, planes) - kTooHigh)
     return "estimated to be slower than simt, fitted or tensor_bf16x6";
   return nullptr;

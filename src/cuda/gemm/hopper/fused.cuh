@@ -5,13 +5,13 @@
 // The short operand is split before, by a kernel of its own, into images: for each step along k and
 // each tile the panels of its planes as they lie in shared memory, which one copy brings. A block
 // is a producer, a warpgroup that copies the long operand as floats whatever its alignment is, and
-// two consumers of 64 rows each. What is added up in 64 of k goes to sums that are rounded. k may
-// be cut into parts, whose sums a third kernel adds up (parts.cuh).
+// two or three consumers of 64 rows each. What is added up in 32 of k, the smallest products first,
+// goes to sums that are rounded. k may be cut into parts, whose sums a third kernel adds up.
 //
 // Both operands are multiplied by 2^26 on their way, and sums by 2^-52: then planes suit all normal
 // numbers, as long as products of the largest are not beyond 2^60 or so. Whether they do is found
-// out while they are made. Else the product is left to simt's kernels, which are launched in any
-// case and otherwise do nothing: so C is written at once only where it is not read.
+// out while they are made. Else the product is left to simt's kernel, which is launched in any case
+// and otherwise does nothing: so C is written at once only where it is not read.
 //
 // Complex products are real ones of twice the n and k, see planes.cuh.
 //
@@ -27,6 +27,7 @@
 #include "cuda/gemm/hopper/copy.cuh"
 #include "cuda/gemm/hopper/fused_plan.hpp"
 #include "cuda/gemm/hopper/product.cuh"
+#include "cuda/gemm/hopper/ring.cuh"
 #include "cuda/gemm/planes.cuh"
 
 namespace mblas::cuda::gemm::fused {
@@ -200,20 +201,9 @@ __device__ Item item_of(const Problem<T>& p, unsigned number) {
   return item;
 }
 
-/// A place in the ring of stages.
-template <int kStages>
-struct Place {
-  unsigned stage = 0, parity = 0;
-
-  __device__ void advance() {
-    const bool last = stage == kStages - 1;
-    stage = last ? 0 : stage + 1;
-    parity ^= unsigned(last);
-  }
-};
-
+/// The ring of stages: floats of the long operand and the image of the short one.
 template <class Tile>
-struct Ring {
+struct Stages {
   unsigned base;
 
   __device__ unsigned panel(unsigned stage) const { return base + stage * Tile::kStageBytes; }
@@ -224,7 +214,7 @@ struct Ring {
   __device__ Barrier empty(unsigned stage) const { return {full(stage).address + 8}; }
 };
 
-/// What a producer's thread copies of the long operand, of a tile from row `row0` on.
+/// What a producer's thread copies of the long operand for a tile.
 template <class Tile>
 struct Copies {
   static constexpr int kEach = Tile::kBytes / int(sizeof(float)), kVectors = Tile::kLine / kEach;
@@ -276,16 +266,16 @@ struct Copies {
 };
 
 template <class Tile, class T>
-__device__ void produce(const Problem<T>& p, const Ring<Tile>& ring) {
+__device__ void produce(const Problem<T>& p, const Stages<Tile>& stages) {
   constexpr std::int64_t kSize = sizeof(T);
   constexpr unsigned kImage = image_bytes(Tile::kColumns);
   const std::int64_t step_bytes = kDepth / Tile::kParts * p.rows.along * kSize;
   const auto bring_image = [&](unsigned stage, const std::byte* image) {
     if (threadIdx.x > 0) return;
-    ring.full(stage).arrive_expecting(kImage);
-    load_run(ring.image(stage), image, kImage, ring.full(stage));
+    stages.full(stage).arrive_expecting(kImage);
+    load_run(stages.image(stage), image, kImage, stages.full(stage));
   };
-  Place<Tile::kStages> place;
+  Ring<Tile::kStages> place;
   for (unsigned number = blockIdx.x; number < p.items; number += gridDim.x) {
     const Item item = item_of(p, number);
     const std::int64_t row0 = std::int64_t(item.row_tile) * Tile::kRows;
@@ -305,8 +295,8 @@ __device__ void produce(const Problem<T>& p, const Ring<Tile>& ring) {
       // they wrote the long operand may be read, while the images are still made.
       for (; step < item.end && step < item.begin + Tile::kStages; ++step, from += step_bytes) {
         const unsigned stage = unsigned(step - item.begin);
-        copies.bring(from, step, ring.panel(stage));
-        ring.full(stage).arrive_after_copies();
+        copies.bring(from, step, stages.panel(stage));
+        stages.full(stage).arrive_after_copies();
       }
       wait_for_earlier_kernels();
       for (int i = item.begin; i < step; ++i, place.advance(), image += kImage)
@@ -314,10 +304,10 @@ __device__ void produce(const Problem<T>& p, const Ring<Tile>& ring) {
     }
 #pragma unroll 1
     for (; step < item.end; ++step, place.advance(), from += step_bytes, image += kImage) {
-      ring.empty(place.stage).wait(place.parity ^ 1);
+      stages.empty(place.stage).wait(place.parity ^ 1);
       bring_image(place.stage, image);
-      copies.bring(from, step, ring.panel(place.stage));
-      ring.full(place.stage).arrive_after_copies();
+      copies.bring(from, step, stages.panel(place.stage));
+      stages.full(place.stage).arrive_after_copies();
     }
   }
 }
@@ -390,10 +380,7 @@ __device__ void leave(const Problem<T>& p, const Target<T>& target, int row,
     put.template operator()<1, false>();
 }
 
-/// A thread's planes of 16 of k: fragments of rows 2 (t / 4) and the next of its warp's.
-using Fragments = unsigned[3][4];
-
-/// Where a thread finds its floats in a panel.
+/// Where a thread finds its floats in a panel: rows 2 (t / 4) and the next of its warp's 16.
 template <class Tile>
 struct Floats {
   unsigned place;
@@ -432,33 +419,36 @@ struct Floats {
   }
 };
 
-__device__ inline void split(const float (&x)[2][4], Fragments& f, Range& range) {
+/// Splits floats into the fragments of the first plane and of the others.
+__device__ inline void split(const float (&x)[2][4], unsigned (&first)[4], unsigned (&others)[2][4],
+                             Range& range) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const float2 pair = {kScale * x[i % 2][i / 2 * 2], kScale * x[i % 2][i / 2 * 2 + 1]};
     range.add(magnitude_bits(pair.x));
     range.add(magnitude_bits(pair.y));
     const SplitPair split(pair);
-#pragma unroll
-    for (int plane = 0; plane < 3; ++plane) f[plane][i] = split.plane[plane];
+    first[i] = split.plane[0];
+    others[0][i] = split.plane[1];
+    others[1][i] = split.plane[2];
   }
 }
 
-/// Adds six products of planes to d, the smallest first; unless kAdd, d begins with them. `b`: the
-/// half of an image.
+/// Adds the products of planes but for those of the first ones, the smallest first, to d, which
+/// begins with them unless kAdd. `b`: the half of an image.
 template <int kN, bool kAdd>
-__device__ void multiply_planes(float (&d)[kN / 2], const Fragments& a, const DescriptorOf<64>& b) {
+__device__ void multiply_others(float (&d)[kN / 2], const unsigned (&first)[4],
+                                const unsigned (&others)[2][4], const DescriptorOf<64>& b) {
   constexpr unsigned kPlane = kN * 64;
-  multiply<__nv_bfloat16, kN, kAdd>(d, a[2], b);
-  multiply<__nv_bfloat16, kN>(d, a[1], b + kPlane);
-  multiply<__nv_bfloat16, kN>(d, a[0], b + 2 * kPlane);
-  multiply<__nv_bfloat16, kN>(d, a[1], b);
-  multiply<__nv_bfloat16, kN>(d, a[0], b + kPlane);
-  multiply<__nv_bfloat16, kN>(d, a[0], b);
+  multiply<__nv_bfloat16, kN, kAdd>(d, others[1], b);
+  multiply<__nv_bfloat16, kN>(d, others[0], b + kPlane);
+  multiply<__nv_bfloat16, kN>(d, first, b + 2 * kPlane);
+  multiply<__nv_bfloat16, kN>(d, others[0], b);
+  multiply<__nv_bfloat16, kN>(d, first, b + kPlane);
 }
 
 template <class Tile, class T>
-__device__ void consume(const Problem<T>& p, const Ring<Tile>& ring) {
+__device__ void consume(const Problem<T>& p, const Stages<Tile>& stages) {
   constexpr int kN = Tile::kColumns, kWarps = 4 * Tile::kConsumers;
   const int thread = int(threadIdx.x) - kWarpgroup, lane = thread % 32;
   const Floats<Tile> floats(thread);
@@ -469,59 +459,52 @@ __device__ void consume(const Problem<T>& p, const Ring<Tile>& ring) {
   some = some.of_warp();
   if (lane == 0) shared[thread / 32] = some;
   sync_named(1, 32 * kWarps);
-  Place<Tile::kStages> place;
+  Ring<Tile::kStages> place;
   for (unsigned number = blockIdx.x; number < p.items; number += gridDim.x) {
     const Item item = item_of(p, number);
     float sums[kN / 2] = {}, d[kN / 2] = {};
     Range range;
-    Fragments fragments[2];
+    unsigned first[2][4], others[2][2][4];  // of the halves of a stage
     unsigned before = 0;
-    bool any = false;
-    const auto release = [&] {
-      if (lane == 0) ring.empty(before).arrive();
-    };
-    // What the tensor cores have added up goes to sums that are rounded.
-    const auto flush = [&] {
+    // What the tensor cores have added up of a stage goes to sums that are rounded.
+    const auto flush = [&](bool any) {
       wait_products<0>();
       pin(d);
-      if (any) release();
+      if (any && lane == 0) stages.empty(before).arrive();
 #pragma unroll
       for (int e = 0; e < kN / 2; ++e) sums[e] += d[e];
     };
-    // Of a stage; kFirst: of those that are added up together.
-    const auto multiply_stage = [&]<bool kFirst>() {
-      ring.full(place.stage).wait(place.parity);
-      const unsigned panel = ring.panel(place.stage);
-      const DescriptorOf<64> image(ring.image(place.stage), 64);
-      if constexpr (kFirst && !Tile::kAhead) flush();
+#pragma unroll 1
+    for (int step = item.begin; step < item.end; ++step, place.advance()) {
+      stages.full(place.stage).wait(place.parity);
+      const unsigned panel = stages.panel(place.stage);
+      const DescriptorOf<64> image(stages.image(place.stage), 64);
+      if constexpr (!Tile::kAhead) flush(step > item.begin);
       float x[2][2][4];
       floats.load(panel, 0, x[0]);
       if constexpr (Tile::kAhead) floats.load(panel, 1, x[1]);
-      split(x[0], fragments[0], range);
-      if constexpr (kFirst && Tile::kAhead) flush();
+      // The last products of the stage before are of the first planes: the others' registers are
+      // free.
+      unsigned next[4];
+      split(x[0], next, others[0], range);
+      if constexpr (Tile::kAhead) flush(step > item.begin);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) first[0][i] = next[i];
       begin_products();
-      multiply_planes<kN, !kFirst>(d, fragments[0], image);
+      multiply_others<kN, false>(d, first[0], others[0], image);
       commit_products();
-      if constexpr (!kFirst) {
-        wait_products<1>();
-        release();
-      }
       if constexpr (!Tile::kAhead) floats.load(panel, 1, x[1]);
-      split(x[1], fragments[1], range);
+      split(x[1], first[1], others[1], range);
       begin_products();
-      multiply_planes<kN, true>(d, fragments[1], image + 32);
+      multiply_others<kN, true>(d, first[1], others[1], image + 32);
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        multiply<__nv_bfloat16, kN>(d, first[half], image + unsigned(half * 32));
       commit_products();
       wait_products<1>();
       before = place.stage;
-      any = true;
-      place.advance();
-    };
-#pragma unroll 1
-    for (int step = item.begin; step < item.end; step += 2) {
-      multiply_stage.template operator()<true>();
-      if (step + 1 < item.end) multiply_stage.template operator()<false>();
     }
-    flush();
+    flush(item.end > item.begin);
     const int row = (thread_now() / 32 - 4) * 16;
     Ranges ranges = {range.of_warp(), {}};
     for (const Range& x : shared) ranges.b.add(x);
@@ -576,11 +559,11 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kInfo.blocks)
   extern __shared__ std::byte shared[];
   const unsigned base =
       (shared_address(shared) + Tile::kAlignment - 1) / Tile::kAlignment * Tile::kAlignment;
-  const Ring<Tile> ring = {unsigned(late(int(base)))};  // once, not for each step
+  const Stages<Tile> stages = {unsigned(late(int(base)))};  // once, not for each step
   if (threadIdx.x == 0) {
     for (unsigned stage = 0; stage < Tile::kStages; ++stage) {
-      ring.full(stage).init(kWarpgroup + 1);
-      ring.empty(stage).init(4 * Tile::kConsumers);
+      stages.full(stage).init(kWarpgroup + 1);
+      stages.empty(stage).init(4 * Tile::kConsumers);
     }
     fence_barriers();
   }
@@ -588,10 +571,10 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kInfo.blocks)
   let_next_kernel_begin();
   if (threadIdx.x < kWarpgroup) {
     leave_registers<Tile::kProducerRegisters>();
-    produce<Tile>(p, ring);
+    produce<Tile>(p, stages);
   } else {
     take_registers<Tile::kConsumerRegisters>();
-    consume<Tile>(p, ring);
+    consume<Tile>(p, stages);
   }
 #endif
 }

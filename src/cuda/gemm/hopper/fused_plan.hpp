@@ -22,9 +22,9 @@ struct TileInfo {
   constexpr int rows() const { return 64 * consumers; }
 };
 /// Times are fitted, with those of microseconds_of().
-constexpr TileInfo kTiles[] = {{16, 2, 2, 0.92, 0.66, 0.88}, {32, 2, 2, 0.79, 0.73, 0.95},
-                               {48, 3, 1, 1.67, 0.90, 0.90}, {64, 3, 1, 1.86, 0.97, 0.97},
-                               {96, 2, 1, 2.31, 0.73, 0.73}, {128, 2, 1, 2.30, 0.94, 0.94}};
+constexpr TileInfo kTiles[] = {{16, 2, 2, 0.22, 0.66, 0.88}, {32, 2, 2, 0.00, 0.73, 0.94},
+                               {48, 3, 1, 0.67, 0.89, 0.89}, {64, 3, 1, 0.71, 0.96, 0.96},
+                               {96, 2, 1, 1.16, 0.73, 0.73}, {128, 2, 1, 0.97, 0.93, 0.93}};
 
 /// Bytes of the planes of a step of a tile of so many columns.
 constexpr int image_bytes(int cols) { return 3 * cols * kDepth * 2; }
@@ -51,23 +51,24 @@ struct Plan {
 /// Fitted to 3,617 times of 342 products on an H200, of all tiles and some numbers of parts each:
 /// 9 % off. The plan of least time takes 2 % longer than the fastest that was measured.
 inline double microseconds_of(const Shape& x, const TileInfo& t, int parts) {
-  constexpr double kLaunches = 3.7, kImageBytes = 1.4e6;
-  constexpr double kOverlap = 2.45;  // of copies and products
-  constexpr double kMemory = 0.92;   // of the rate
-  constexpr double kAdd = 1.23, kAddPart = 0.105, kAddBytes = 4.3e6;
+  constexpr double kLaunches = 4.6, kImageBytes = 1.39e6, kResultBytes = 2.78e6;
+  constexpr double kOverlap = 2.62;  // of copies and products
+  constexpr double kMemory = 0.88;   // of the rate
+  constexpr double kAdd = 1.23, kAddPart = 0.12, kAddBytes = 3.08e6;
   const double rows = std::ceil(double(x.length) / t.rows());
   const double cols = std::ceil(double(x.width) / t.cols);
   const double steps = std::ceil(double(x.depth) / kDepth), batch = double(x.batch);
   const double items = rows * cols * parts * batch;
   const double rounds = std::ceil(items / (x.processors * t.blocks));
-  const double loose = x.copy_bytes == 16 ? 1 : x.copy_bytes == 8 ? 1.14 : x.along_k ? 1.68 : 1.26;
+  const double loose = x.copy_bytes == 16 ? 1 : x.copy_bytes == 8 ? 1.14 : x.along_k ? 1.67 : 1.25;
   const double step = loose * (items > x.processors ? t.shared : t.step);
   const double multiply = rounds * (t.start + std::ceil(steps / parts) * step);
-  const double bytes = 4 * batch * double(x.length) * double(x.depth + x.width);
-  const double read = t.start + bytes / (kMemory * x.memory);
+  const double read =
+      t.start + 4 * batch * double(x.length) * double(x.depth) / (kMemory * x.memory);
   double time =
       kLaunches + std::pow(std::pow(multiply, kOverlap) + std::pow(read, kOverlap), 1 / kOverlap);
   time += (x.shared ? 1 : batch) * cols * steps * image_bytes(t.cols) / kImageBytes;
+  time += 4 * batch * double(x.length) * double(x.width) / kResultBytes;
   if (parts > 1)
     time += kAdd + kAddPart * parts +
             4 * batch * rows * t.rows() * cols * t.cols * (parts + 1) / kAddBytes;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cuda/gemm/hopper/fragments.cuh"
+#include "cuda/gemm/hopper/ring.cuh"
 #include "cuda/gemm/ozaki/moduli.hpp"
 #include "cuda/transpose/turn.cuh"
 
@@ -30,29 +31,6 @@ struct Consumer {
   }
   __device__ int col() const { return thread % 4 * 2; }
   __device__ void sync() const { sync_named(1 + number, kWarpgroup); }
-};
-
-/// A place in the ring of stages.
-template <int kStages>
-struct Ring {
-  unsigned stage = 0, parity = 0;
-
-  __device__ void advance() {
-    const bool last = stage == kStages - 1;
-    stage = last ? 0 : stage + 1;
-    parity ^= unsigned(last);
-  }
-  template <unsigned kSteps>
-  __device__ void advance_by() {
-    const bool around = stage >= kStages - kSteps;
-    stage = around ? stage + kSteps - kStages : stage + kSteps;
-    parity ^= unsigned(around);
-  }
-  __device__ void advance(unsigned steps) {
-    stage += steps;
-    parity ^= stage / kStages & 1;
-    stage %= kStages;
-  }
 };
 
 template <int kStages>
