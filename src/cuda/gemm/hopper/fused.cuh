@@ -103,9 +103,9 @@ struct Tile {
   static constexpr int kShared = kStages * kStageBytes + kStages * 16 + kAlignment;
   /// Of a thread: what the block begins with, shared out anew.
   static constexpr int kRegisters = 65536 / kInfo.blocks / kThreads / 8 * 8;
-  /// Whether floats are loaded and split before the products of those before are waited for. With
-  /// more columns there are no registers for it.
-  static constexpr bool kAhead = kColumns < 128;
+  /// Whether a stage's floats are loaded together, and split before the products of the stage
+  /// before are waited for: where there are registers for it.
+  static constexpr bool kAhead = kColumns < 128 && kInfo.blocks == 1;
   static constexpr int kProducerRegisters = kInfo.blocks == 2 ? 32 : 40;
   static constexpr int kConsumerRegisters =
       std::min((kRegisters * (1 + kConsumers) - kProducerRegisters) / kConsumers / 8 * 8, 232);
@@ -464,7 +464,6 @@ __device__ void consume(const Problem<T>& p, const Stages<Tile>& stages) {
     const Item item = item_of(p, number);
     float sums[kN / 2] = {}, d[kN / 2] = {};
     Range range;
-    unsigned first[2][4], others[2][2][4];  // of the halves of a stage
     unsigned before = 0;
     // What the tensor cores have added up of a stage goes to sums that are rounded.
     const auto flush = [&](bool any) {
@@ -474,22 +473,17 @@ __device__ void consume(const Problem<T>& p, const Stages<Tile>& stages) {
 #pragma unroll
       for (int e = 0; e < kN / 2; ++e) sums[e] += d[e];
     };
-#pragma unroll 1
-    for (int step = item.begin; step < item.end; ++step, place.advance()) {
+    const auto multiply_stage = [&](bool any) {
       stages.full(place.stage).wait(place.parity);
       const unsigned panel = stages.panel(place.stage);
       const DescriptorOf<64> image(stages.image(place.stage), 64);
-      if constexpr (!Tile::kAhead) flush(step > item.begin);
+      unsigned first[2][4], others[2][2][4];  // of the halves
       float x[2][2][4];
+      if constexpr (!Tile::kAhead) flush(any);
       floats.load(panel, 0, x[0]);
       if constexpr (Tile::kAhead) floats.load(panel, 1, x[1]);
-      // The last products of the stage before are of the first planes: the others' registers are
-      // free.
-      unsigned next[4];
-      split(x[0], next, others[0], range);
-      if constexpr (Tile::kAhead) flush(step > item.begin);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) first[0][i] = next[i];
+      split(x[0], first[0], others[0], range);
+      if constexpr (Tile::kAhead) flush(any);
       begin_products();
       multiply_others<kN, false>(d, first[0], others[0], image);
       commit_products();
@@ -501,8 +495,15 @@ __device__ void consume(const Problem<T>& p, const Stages<Tile>& stages) {
       for (int half = 0; half < 2; ++half)
         multiply<__nv_bfloat16, kN>(d, first[half], image + unsigned(half * 32));
       commit_products();
-      wait_products<1>();
       before = place.stage;
+      place.advance();
+    };
+    // Two, as the next one is split while the tensor cores still read the registers of the one
+    // before: to the compiler, which does not know, these are others then.
+#pragma unroll 1
+    for (int step = item.begin; step < item.end; step += 2) {
+      multiply_stage(step > item.begin);
+      if (step + 1 < item.end) multiply_stage(true);
     }
     flush(item.end > item.begin);
     const int row = (thread_now() / 32 - 4) * 16;
