@@ -127,9 +127,12 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
       (shape.width + 128) * steps >= kMost / shape.batch ||
       long_operand(args).ld >= kMost / kMostRows / size_of(args.in))
     return "for smaller products";
-  if (std::int64_t(workspace_bytes(args, device)) > kMostEmulationBytes)
-    return "would take too much workspace";
-  if (args.config != kOwnChoice) return nullptr;
+  const auto declines_bytes = [&]() -> const char* {
+    return std::int64_t(workspace_bytes(args, device)) > kMostEmulationBytes
+               ? "would take too much workspace"
+               : nullptr;
+  };
+  if (args.config != kOwnChoice) return declines_bytes();
   double others = std::numeric_limits<double>::infinity();
   if (args.compute == Compute::Default) {
     // Nothing is worth a look that others do in the time of the launches.
@@ -151,7 +154,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   constexpr double kTooHigh = 1.5, kTooLow = 1.04;
   if (kTooLow * plan_of(args, device).microseconds + left > std::min(others, planes) - kTooHigh)
     return "estimated to be slower than simt, fitted or tensor_bf16x6";
-  return nullptr;
+  return declines_bytes();
 }
 
 template <class T>

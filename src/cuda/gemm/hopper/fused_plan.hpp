@@ -79,7 +79,8 @@ inline Plan choose(const Shape& x) {
   Plan best;
   const std::int64_t steps = (x.depth + kDepth - 1) / kDepth;
   for (int tile = 0; tile < int(std::size(kTiles)); ++tile)
-    for (int parts = 1; parts <= kMostParts && (parts == 1 || parts * 2 <= steps); ++parts) {
+    for (int parts = 1; parts <= kMostParts && (parts == 1 || parts * 2 <= steps);
+         parts += std::max(parts / 8, 1)) {
       const double time = microseconds_of(x, kTiles[tile], parts);
       if (best.tile < 0 || time < best.microseconds) best = {tile, parts, time};
     }
