@@ -34,8 +34,8 @@ __device__ inline void load_box_to(unsigned short blocks, unsigned to, const CUt
 __device__ inline void load_run(unsigned to, const void* from, unsigned bytes, Barrier done) {
   stall();
   asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-          to),
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(to),
       "l"(from), "r"(bytes), "r"(done.address)
       : "memory");
 }

@@ -180,7 +180,8 @@ __device__ void multiply_fragments(Sums<T, float>& d, const Fragments<T>& a, con
 #pragma unroll
   for (int l = 0; l < kDepthProducts / 2; ++l)
 #pragma unroll
-    for (int i = 0; i < T::kBlocks; ++i) multiply<Tf32, T::kCols>(d[i], a[l][i], b + unsigned(l) * 32);
+    for (int i = 0; i < T::kBlocks; ++i)
+      multiply<Tf32, T::kCols>(d[i], a[l][i], b + unsigned(l) * 32);
 }
 
 template <class T, class In, bool kAAlongK, bool kBAlongK>

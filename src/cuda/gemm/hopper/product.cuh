@@ -1,6 +1,6 @@
 // The products of a warpgroup: wgmma of 64 rows, kN columns and 32 bytes of k, both operands in
-// shared memory or, of TF32 and bfloat16, a in registers. PTX ISA, "Asynchronous warpgroup level matrix
-// instructions".
+// shared memory or, of TF32 and bfloat16, a in registers. PTX ISA, "Asynchronous warpgroup level
+// matrix instructions".
 #pragma once
 
 #include <type_traits>
