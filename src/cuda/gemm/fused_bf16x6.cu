@@ -12,13 +12,6 @@
 #include "cuda/memo.hpp"
 
 namespace mblas::cuda::gemm {
-namespace fused {
-
-extern template void run_fused<float>(int, bool, const Problem<float>&, const CudaQueue&);
-extern template void run_fused<Complex<float>>(int, bool, const Problem<Complex<float>>&,
-                                               const CudaQueue&);
-
-}  // namespace fused
 namespace fused_bf16x6_file {
 
 using fused::Plan;
@@ -91,13 +84,13 @@ Places places_of(const GemmArgs& args, const Plan& plan, const DeviceInfo& devic
   const auto aligned = [](std::size_t x) { return (x + 255) / 256 * 256; };
   const fused::Shape shape = shape_of(args, device);
   const fused::TileInfo& t = fused::kTiles[plan.tile];
-  const std::int64_t rows = ceil_div(shape.length, t.rows()), cols = ceil_div(shape.width, t.cols);
-  const std::int64_t steps = ceil_div(shape.depth, fused::kDepth);
-  const std::int64_t sums = adds(args, plan) ? rows * cols * plan.parts * args.batch : 0;
+  const fused::Tiling tiling = tiling_of(shape, t);
+  const std::int64_t sums =
+      adds(args, plan) ? tiling.rows * tiling.cols * plan.parts * args.batch : 0;
   Places p;
   p.sums = aligned(gemm_pointer_bytes(args, device));
   p.images = p.sums + std::size_t(sums * t.rows() * t.cols * int(sizeof(float)));
-  p.ranges = p.images + std::size_t((shape.shared ? 1 : args.batch) * cols * steps *
+  p.ranges = p.images + std::size_t(shape.short_matrices() * tiling.cols * tiling.steps *
                                     fused::image_bytes(t.cols));
   p.left = p.ranges + kMostRanges * sizeof(Range);
   p.end = p.left + sizeof(unsigned);
@@ -114,7 +107,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
     return "computes in bfloat16 planes only";
   if (const char* reason = declines_halfway(args)) return reason;
   if (!runs_hopper(device)) return "needs compute capability 9.0 and code for it";
-  if (device.shared_memory < (std::size_t{225} << 10)) return "needs more shared memory";
+  if (device.shared_memory < std::size_t(fused::room_of(1))) return "needs more shared memory";
   // docs/ACCURACY.md: shorter sums need the bound of BF16x6.
   constexpr std::int64_t kShortest = 16;
   if (args.k * floats_of(args) < kShortest) return "for longer sums";
@@ -144,15 +137,16 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   const double planes = tensor_bf16x6_microseconds(args, device);
   // A plan has that one's planes, which takes less time then.
   if (args.keeper && planes < others) return "for calls without a plan";
-  // Blocks that find that nothing is left to them: cf32 462×69×35 251 times took 107 us without
-  // them and 136 with 6,024 of them.
-  constexpr double kBlock = 4e-3;
-  const double left = kBlock * double(simt_where_blocks(args, device));
   // Of 600 products: the others' estimates, of simt above all, have launches that nothing overlaps,
   // and the least of many plans takes longer than it is estimated to. What is taken so takes 1 %
   // longer than the fastest of these rows, by the estimates as they are up to 3 %.
   constexpr double kTooHigh = 1.5, kTooLow = 1.04;
-  if (kTooLow * plan_of(args, device).microseconds + left > std::min(others, planes) - kTooHigh)
+  const double gain =
+      std::min(others, planes) - kTooHigh - kTooLow * plan_of(args, device).microseconds;
+  // Blocks that find that nothing is left to them: cf32 462×69×35 251 times took 107 us without
+  // them and 136 with 6,024 of them.
+  constexpr double kBlock = 4e-3;
+  if (gain < 0 || kBlock * double(simt_where_blocks(args, device)) > gain)
     return "estimated to be slower than simt, fitted or tensor_bf16x6";
   return declines_bytes();
 }
@@ -180,14 +174,15 @@ void run_as(const GemmArgs& args, const CudaQueue& queue) {
   p.images = base + places.images;
   p.ranges = reinterpret_cast<Range*>(base + places.ranges);
   p.left = reinterpret_cast<unsigned*>(base + places.left);
-  p.steps = int(ceil_div(shape.depth, fused::kDepth));
   const fused::TileInfo& t = fused::kTiles[plan.tile];
-  p.row_tiles = unsigned(ceil_div(shape.length, t.rows()));
-  p.col_tiles = unsigned(ceil_div(shape.width, t.cols));
+  const fused::Tiling tiling = tiling_of(shape, t);
+  p.steps = int(tiling.steps);
+  p.row_tiles = unsigned(tiling.rows);
+  p.col_tiles = unsigned(tiling.cols);
   p.items = p.row_tiles * p.col_tiles * unsigned(p.parts * args.batch);
   p.shared_images = shape.shared;
   const std::int64_t chunks =
-      (shape.shared ? 1 : args.batch) * p.col_tiles * p.steps * t.cols * (fused::kDepth / 8);
+      shape.short_matrices() * tiling.cols * tiling.steps * t.cols * (fused::kDepth / 8);
   p.range_count =
       int(std::clamp<std::int64_t>(ceil_div(chunks, fused::kImageThreads), 1, kMostRanges));
   fused::run_fused<T>(plan.tile, shape.copy_bytes == 16, p, queue);

@@ -3,10 +3,7 @@
 
 namespace mblas::cuda::gemm::fused {
 
-template <>
-void run_fused<Complex<float>>(int tile, bool vectors, const Problem<Complex<float>>& p,
-                               const CudaQueue& queue) {
-  run_fused_by<Complex<float>>(tile, vectors, p, queue);
-}
+template void run_fused<Complex<float>>(int, bool, const Problem<Complex<float>>&,
+                                        const CudaQueue&);
 
 }  // namespace mblas::cuda::gemm::fused

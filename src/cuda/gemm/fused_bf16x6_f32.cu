@@ -3,9 +3,6 @@
 
 namespace mblas::cuda::gemm::fused {
 
-template <>
-void run_fused<float>(int tile, bool vectors, const Problem<float>& p, const CudaQueue& queue) {
-  run_fused_by<float>(tile, vectors, p, queue);
-}
+template void run_fused<float>(int, bool, const Problem<float>&, const CudaQueue&);
 
 }  // namespace mblas::cuda::gemm::fused

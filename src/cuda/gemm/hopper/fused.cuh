@@ -98,8 +98,7 @@ struct Tile {
   static constexpr int kAlignment = 1024;
   static constexpr int kPanelBytes = (kLines * kPitch + kAlignment - 1) / kAlignment * kAlignment;
   static constexpr int kStageBytes = kPanelBytes + image_bytes(kColumns);
-  static constexpr int kRoom = (kInfo.blocks == 2 ? 111 : 225) * 1024;
-  static constexpr int kStages = std::min((kRoom - kAlignment) / kStageBytes, 8);
+  static constexpr int kStages = std::min((room_of(kInfo.blocks) - kAlignment) / kStageBytes, 8);
   static constexpr int kShared = kStages * kStageBytes + kStages * 16 + kAlignment;
   /// Of a thread: what the block begins with, shared out anew.
   static constexpr int kRegisters = 65536 / kInfo.blocks / kThreads / 8 * 8;
@@ -597,10 +596,7 @@ void launch_fused(const Problem<T>& p, const CudaQueue& queue) {
 
 /// The product by tile `tile`. `vectors`: the long operand's lines begin at multiples of 16 bytes.
 template <class T>
-void run_fused(int tile, bool vectors, const Problem<T>& p, const CudaQueue& queue);
-
-template <class T>
-void run_fused_by(int tile, bool vectors, const Problem<T>& p, const CudaQueue& queue) {
+void run_fused(int tile, bool vectors, const Problem<T>& p, const CudaQueue& queue) {
   const auto with_tile = [&]<int kNumber>() {
     if (tile != kNumber) return;
     const bool along_k = p.rows.along == 1;
@@ -618,5 +614,9 @@ void run_fused_by(int tile, bool vectors, const Problem<T>& p, const CudaQueue& 
   }
   (std::make_integer_sequence<int, int(std::size(kTiles))>{});
 }
+
+extern template void run_fused<float>(int, bool, const Problem<float>&, const CudaQueue&);
+extern template void run_fused<Complex<float>>(int, bool, const Problem<Complex<float>>&,
+                                               const CudaQueue&);
 
 }  // namespace mblas::cuda::gemm::fused

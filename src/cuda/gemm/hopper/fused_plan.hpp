@@ -26,6 +26,9 @@ constexpr TileInfo kTiles[] = {{16, 2, 2, 0.22, 0.66, 0.88}, {32, 2, 2, 0.00, 0.
                                {48, 3, 1, 0.67, 0.89, 0.89}, {64, 3, 1, 0.71, 0.96, 0.96},
                                {96, 2, 1, 1.16, 0.73, 0.73}, {128, 2, 1, 0.97, 0.93, 0.93}};
 
+/// Bytes of shared memory of a block at most, of so many on a multiprocessor.
+constexpr int room_of(int blocks) { return (blocks == 2 ? 111 : 225) << 10; }
+
 /// Bytes of the planes of a step of a tile of so many columns.
 constexpr int image_bytes(int cols) { return 3 * cols * kDepth * 2; }
 
@@ -37,10 +40,20 @@ struct Shape {
   bool along_k;    ///< it is
   int processors;
   double memory;  ///< bytes a microsecond
+  std::int64_t short_matrices() const { return shared ? 1 : batch; }
   auto key() const {
     return std::tuple(length, width, depth, batch, shared, copy_bytes, along_k, processors, memory);
   }
 };
+
+/// A matrix in tiles, and k in steps.
+struct Tiling {
+  std::int64_t rows, cols, steps;
+};
+constexpr Tiling tiling_of(const Shape& x, const TileInfo& t) {
+  return {(x.length + t.rows() - 1) / t.rows(), (x.width + t.cols - 1) / t.cols,
+          (x.depth + kDepth - 1) / kDepth};
+}
 
 struct Plan {
   int tile = -1;  ///< of kTiles
@@ -55,9 +68,9 @@ inline double microseconds_of(const Shape& x, const TileInfo& t, int parts) {
   constexpr double kOverlap = 2.62;  // of copies and products
   constexpr double kMemory = 0.88;   // of the rate
   constexpr double kAdd = 1.23, kAddPart = 0.12, kAddBytes = 3.08e6;
-  const double rows = std::ceil(double(x.length) / t.rows());
-  const double cols = std::ceil(double(x.width) / t.cols);
-  const double steps = std::ceil(double(x.depth) / kDepth), batch = double(x.batch);
+  const Tiling tiling = tiling_of(x, t);
+  const double rows = double(tiling.rows), cols = double(tiling.cols);
+  const double steps = double(tiling.steps), batch = double(x.batch);
   const double items = rows * cols * parts * batch;
   const double rounds = std::ceil(items / (x.processors * t.blocks));
   const double loose = x.copy_bytes == 16 ? 1 : x.copy_bytes == 8 ? 1.14 : x.along_k ? 1.67 : 1.25;
@@ -67,7 +80,7 @@ inline double microseconds_of(const Shape& x, const TileInfo& t, int parts) {
       t.start + 4 * batch * double(x.length) * double(x.depth) / (kMemory * x.memory);
   double time =
       kLaunches + std::pow(std::pow(multiply, kOverlap) + std::pow(read, kOverlap), 1 / kOverlap);
-  time += (x.shared ? 1 : batch) * cols * steps * image_bytes(t.cols) / kImageBytes;
+  time += double(x.short_matrices()) * cols * steps * image_bytes(t.cols) / kImageBytes;
   time += 4 * batch * double(x.length) * double(x.width) / kResultBytes;
   if (parts > 1)
     time += kAdd + kAddPart * parts +
@@ -77,13 +90,14 @@ inline double microseconds_of(const Shape& x, const TileInfo& t, int parts) {
 
 inline Plan choose(const Shape& x) {
   Plan best;
-  const std::int64_t steps = (x.depth + kDepth - 1) / kDepth;
-  for (int tile = 0; tile < int(std::size(kTiles)); ++tile)
+  for (int tile = 0; tile < int(std::size(kTiles)); ++tile) {
+    const std::int64_t steps = tiling_of(x, kTiles[tile]).steps;
     for (int parts = 1; parts <= kMostParts && (parts == 1 || parts * 2 <= steps);
          parts += std::max(parts / 8, 1)) {
       const double time = microseconds_of(x, kTiles[tile], parts);
       if (best.tile < 0 || time < best.microseconds) best = {tile, parts, time};
     }
+  }
   return best;
 }
 
