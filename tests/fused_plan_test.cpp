@@ -12,7 +12,7 @@ namespace fused = cuda::gemm::fused;
 
 fused::Shape shape_of(std::int64_t length, std::int64_t width, std::int64_t depth,
                       std::int64_t batch = 1) {
-  return {length, width, depth, batch, batch == 1, 16, true, 132, 4.9e6};
+  return {length, width, depth, batch, batch == 1, 16, true, false, false, 132, 4.9e6};
 }
 
 TEST(FusedPlan, IsTheOneOfLeastTime) {

@@ -581,8 +581,10 @@ TEST_P(Gpu, PlanesMadeOnTheWay) {
   constexpr Op kComplexOps[] = {Op::NoTrans, Op::Trans, Op::ConjTrans, Op::ConjNoTrans};
   int which = 0;
   for (const DType type : {DType::f32, DType::cf32})
-    for (const char* config : {"16", "16_parts3", "32", "32_parts2", "48", "48_parts5", "64",
-                               "64_parts2", "96", "96_parts8", "128", "128_parts3"})
+    for (const char* config :
+         {"16", "16_parts3", "32", "32_parts2", "48", "48_parts5", "64", "64_parts2", "96",
+          "96_parts8", "128", "128_parts3", "64_both", "64_both_parts3", "96_both",
+          "96_both_parts2", "128_both", "128_both_parts8"})
       for (const Sizes& s : kSizes) {
         const std::span<const Op> ops =
             is_complex(type) ? std::span<const Op>(kComplexOps) : kRealOps;
@@ -630,7 +632,9 @@ TEST_P(Gpu, PlanesMadeOnTheWayWhereTheySuit) {
     return C;
   };
   const auto expect_like_native = [&](const char* what, bool suits) {
-    for (const char* kernel : {"gemm=fused_bf16x6:48", "gemm=fused_bf16x6:48_parts3"})
+    for (const char* kernel :
+         {"gemm=fused_bf16x6:16", "gemm=fused_bf16x6:48", "gemm=fused_bf16x6:48_parts3",
+          "gemm=fused_bf16x6:64_both", "gemm=fused_bf16x6:128_both_parts3"})
       for (const bool turned : {false, true})
         for (const float beta : {0.f, 0.5f}) {
           SCOPED_TRACE(::testing::Message() << what << ", " << kernel << turned << beta);

@@ -127,7 +127,9 @@ TEST_P(Planes, KeepTheBoundAndTheClassOfNativeArithmetic) {
          {Mode{"tensor_bf16x6", Compute::BF16x6},
           Mode{"tensor_bf16x6:128x128_slices4", Compute::BF16x6},
           Mode{"fused_bf16x6:128", Compute::BF16x6},
-          Mode{"fused_bf16x6:64_parts3", Compute::BF16x6}, Mode{"tensor_fp16x3", Compute::FP16x3},
+          Mode{"fused_bf16x6:64_parts3", Compute::BF16x6},
+          Mode{"fused_bf16x6:96_both", Compute::BF16x6},
+          Mode{"fused_bf16x6:128_both_parts3", Compute::BF16x6}, Mode{"tensor_fp16x3", Compute::FP16x3},
           Mode{"tensor_fp16x3:64x128_slices3", Compute::FP16x3}}) {
       const std::vector<float> C = product(kernel, compute, beta);
       for (std::int64_t i = 0; i < kM; ++i)
@@ -217,9 +219,10 @@ TEST_P(ComplexPlanes, KeepTheBoundForEveryOpAndFactor) {
                                                   {{0.5f, -1}, {0, 0}},
                                                   {{1, 0}, {0, 2}},
                                                   {{2, 1}, {1, 0}}};
-  Context planes("cuda"), fused("cuda"), native("cuda");
+  Context planes("cuda"), fused("cuda"), both("cuda"), native("cuda");
   planes.set_kernel("gemm=tensor_bf16x6:64x128_slices2");
   fused.set_kernel("gemm=fused_bf16x6:48_parts3");
+  both.set_kernel("gemm=fused_bf16x6:64_both_parts2");
   native.set_kernel("gemm=simt");
   for (const Op a : kOps)
     for (const Op b : kOps) {
@@ -242,7 +245,7 @@ TEST_P(ComplexPlanes, KeepTheBoundForEveryOpAndFactor) {
           return C;
         };
         const std::vector<Complex> other = run(native, Compute::Pedantic);
-        for (Context* context : {&planes, &fused}) {
+        for (Context* context : {&planes, &fused, &both}) {
           const std::vector<Complex> C = run(*context, Compute::Default);
           SCOPED_TRACE(::testing::Message() << context->last_dispatch().kernel << " " << char(a)
                                             << char(b) << " " << alpha << " " << beta);

@@ -4,6 +4,7 @@
 
 #include "core/config_list.hpp"
 #include "cuda/gemm/fitted.hpp"
+#include "cuda/gemm/fused_bf16x6.hpp"
 #include "cuda/gemm/hopper/fused.cuh"
 #include "cuda/gemm/part.hpp"
 #include "cuda/gemm/simt.hpp"
@@ -20,14 +21,15 @@ struct Config {
   int tile, parts;
 };
 
-/// "48_parts4".
+/// "48_parts4", "96_both".
 const ConfigList<Config>& configs() {
   static const ConfigList<Config> list = [] {
     ConfigList<Config> all;
     for (int tile = 0; tile < int(std::size(fused::kTiles)); ++tile)
       for (int parts = 1; parts <= fused::kMostParts; parts += std::max(parts / 3, 1)) {
-        const std::string cols = std::to_string(fused::kTiles[tile].cols);
-        all.add({tile, parts}, cols + (parts > 1 ? "_parts" + std::to_string(parts) : ""));
+        const fused::TileInfo& t = fused::kTiles[tile];
+        all.add({tile, parts}, std::to_string(t.cols) + (t.both ? "_both" : "") +
+                                   (parts > 1 ? "_parts" + std::to_string(parts) : ""));
       }
     return all;
   }();
@@ -45,8 +47,8 @@ bool is_shared(const GemmArgs& args) {
 
 fused::Shape shape_of(const GemmArgs& args, const DeviceInfo& device) {
   const int floats = floats_of(args), size = size_of(args.in);
-  const bool along_k =
-      rows_are_long(args) != is_transposed(rows_are_long(args) ? args.transA : args.transB);
+  const bool of_a = rows_are_long(args);
+  const bool a_along_k = !is_transposed(args.transA), b_along_k = is_transposed(args.transB);
   const Input& x = long_operand(args);
   return {std::max(args.m, args.n),
           std::min(args.m, args.n) * floats,
@@ -54,7 +56,9 @@ fused::Shape shape_of(const GemmArgs& args, const DeviceInfo& device) {
           args.batch,
           is_shared(args),
           access_bits(x, args.batch, size) % 16 == 0 ? 16 : size,
-          along_k,
+          of_a ? a_along_k : b_along_k,
+          of_a ? b_along_k : a_along_k,
+          is_complex(args.in),
           std::max(device.compute_units, 1),
           memory_rate_of(device) * 1e-6};
 }
@@ -69,16 +73,10 @@ Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
   return memo(shape.key(), [&] { return fused::choose(shape); });
 }
 
-/// Whether C is written at the end, when it is known that planes suit, and not by parts.
-bool adds(const GemmArgs& args, const Plan& plan) {
-  return plan.parts > 1 || args.beta != Scalar{};
-}
-
 /// The parts of the workspace, by where they begin.
 struct Places {
-  std::size_t sums, images, ranges, left, end;
+  std::size_t sums, images, end;
 };
-constexpr int kMostRanges = 2048;
 
 Places places_of(const GemmArgs& args, const Plan& plan, const DeviceInfo& device) {
   const auto aligned = [](std::size_t x) { return (x + 255) / 256 * 256; };
@@ -86,14 +84,12 @@ Places places_of(const GemmArgs& args, const Plan& plan, const DeviceInfo& devic
   const fused::TileInfo& t = fused::kTiles[plan.tile];
   const fused::Tiling tiling = tiling_of(shape, t);
   const std::int64_t sums =
-      adds(args, plan) ? tiling.rows * tiling.cols * plan.parts * args.batch : 0;
+      plan.parts > 1 ? tiling.rows * tiling.cols * plan.parts * args.batch : 0;
+  const std::int64_t images = t.both ? 0 : shape.short_matrices() * tiling.cols * tiling.steps;
   Places p;
   p.sums = aligned(gemm_pointer_bytes(args, device));
   p.images = p.sums + std::size_t(sums * t.rows() * t.cols * int(sizeof(float)));
-  p.ranges = p.images + std::size_t(shape.short_matrices() * tiling.cols * tiling.steps *
-                                    fused::image_bytes(t.cols));
-  p.left = p.ranges + kMostRanges * sizeof(Range);
-  p.end = p.left + sizeof(unsigned);
+  p.end = p.images + std::size_t(images * fused::image_bytes(t.cols));
   return p;
 }
 
@@ -101,7 +97,8 @@ std::size_t workspace_bytes(const GemmArgs& args, const DeviceInfo& device) {
   return places_of(args, plan_of(args, device), device).end;
 }
 
-const char* declines(const GemmArgs& args, const DeviceInfo& device) {
+/// Why it does not take a call, whatever others would take for it.
+const char* refuses(const GemmArgs& args, const DeviceInfo& device) {
   if (args.in != DType::f32 && args.in != DType::cf32) return "for f32 and cf32";
   if (args.compute != Compute::Default && args.compute != Compute::BF16x6)
     return "computes in bfloat16 planes only";
@@ -118,14 +115,16 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   const std::int64_t tiles = ceil_div(shape.length, 64) * ceil_div(shape.width, 16) * shape.batch;
   if (std::max(shape.depth, shape.width) >= kMost || tiles >= kMost / fused::kMostParts ||
       (shape.width + 128) * steps >= kMost / shape.batch ||
-      long_operand(args).ld >= kMost / kMostRows / size_of(args.in))
+      std::max(args.A.ld, args.B.ld) >= kMost / kMostRows / size_of(args.in))
     return "for smaller products";
-  const auto declines_bytes = [&]() -> const char* {
-    return std::int64_t(workspace_bytes(args, device)) > kMostEmulationBytes
-               ? "would take too much workspace"
-               : nullptr;
-  };
-  if (args.config != kOwnChoice) return declines_bytes();
+  return std::int64_t(workspace_bytes(args, device)) > kMostEmulationBytes
+             ? "would take too much workspace"
+             : nullptr;
+}
+
+const char* declines(const GemmArgs& args, const DeviceInfo& device) {
+  if (const char* reason = refuses(args, device)) return reason;
+  if (args.config != kOwnChoice) return nullptr;
   double others = std::numeric_limits<double>::infinity();
   if (args.compute == Compute::Default) {
     // Nothing is worth a look that others do in the time of the launches.
@@ -137,18 +136,12 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   const double planes = tensor_bf16x6_microseconds(args, device);
   // A plan has that one's planes, which takes less time then.
   if (args.keeper && planes < others) return "for calls without a plan";
-  // Of 600 products: the others' estimates, of simt above all, have launches that nothing overlaps,
-  // and the least of many plans takes longer than it is estimated to. What is taken so takes 1 %
-  // longer than the fastest of these rows, by the estimates as they are up to 3 %.
+  // The others' estimates, of simt above all, have launches that nothing overlaps, and the least of
+  // many plans takes longer than it is estimated to.
   constexpr double kTooHigh = 1.5, kTooLow = 1.04;
-  const double gain =
-      std::min(others, planes) - kTooHigh - kTooLow * plan_of(args, device).microseconds;
-  // Blocks that find that nothing is left to them: cf32 462×69×35 251 times took 107 us without
-  // them and 136 with 6,024 of them.
-  constexpr double kBlock = 4e-3;
-  if (gain < 0 || kBlock * double(simt_where_blocks(args, device)) > gain)
-    return "estimated to be slower than simt, fitted or tensor_bf16x6";
-  return declines_bytes();
+  return std::min(others, planes) < kTooHigh + kTooLow * plan_of(args, device).microseconds
+             ? "estimated to be slower than simt, fitted or tensor_bf16x6"
+             : nullptr;
 }
 
 template <class T>
@@ -168,25 +161,24 @@ void run_as(const GemmArgs& args, const CudaQueue& queue) {
   p.count = int(std::min(args.m, args.n));
   p.c = of_a ? Strides{p.ldc, 1} : Strides{1, p.ldc};
   p.parts = plan.parts;
-  p.adds = adds(args, plan);
   std::byte* const base = queue.workspace.data();
   p.sums = reinterpret_cast<T*>(base + places.sums);
   p.images = base + places.images;
-  p.ranges = reinterpret_cast<Range*>(base + places.ranges);
-  p.left = reinterpret_cast<unsigned*>(base + places.left);
   const fused::TileInfo& t = fused::kTiles[plan.tile];
   const fused::Tiling tiling = tiling_of(shape, t);
   p.steps = int(tiling.steps);
   p.row_tiles = unsigned(tiling.rows);
   p.col_tiles = unsigned(tiling.cols);
   p.items = p.row_tiles * p.col_tiles * unsigned(p.parts * args.batch);
+  p.each = p.steps / p.parts;
+  p.more = p.steps % p.parts;
   p.shared_images = shape.shared;
   const std::int64_t chunks =
       shape.short_matrices() * tiling.cols * tiling.steps * t.cols * (fused::kDepth / 8);
-  p.range_count =
-      int(std::clamp<std::int64_t>(ceil_div(chunks, fused::kImageThreads), 1, kMostRanges));
+  constexpr std::int64_t kMostBlocks = 2048;
+  p.image_blocks =
+      unsigned(std::clamp<std::int64_t>(ceil_div(chunks, fused::kImageThreads), 1, kMostBlocks));
   fused::run_fused<T>(plan.tile, shape.copy_bytes == 16, p, queue);
-  run_simt_where(p.left, p.A, p.B, p.C, args, queue);
 }
 
 void run(const GemmArgs& args, Queue& base) {
@@ -198,6 +190,14 @@ void run(const GemmArgs& args, Queue& base) {
 }
 
 }  // namespace fused_bf16x6_file
+
+double fused_bf16x6_microseconds(const GemmArgs& args, const DeviceInfo& device) {
+  using namespace fused_bf16x6_file;
+  GemmArgs own = args;
+  own.config = kOwnChoice;
+  return refuses(own, device) ? std::numeric_limits<double>::infinity()
+                              : plan_of(own, device).microseconds;
+}
 
 Kernel<GemmArgs> fused_bf16x6() {
   using namespace fused_bf16x6_file;

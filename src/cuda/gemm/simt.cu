@@ -200,13 +200,6 @@ double simt_microseconds(const GemmArgs& args, const DeviceInfo& device) {
   return too_low * choice_instead(shape_of(args, device)).cycles / kCyclesPerMicrosecond;
 }
 
-std::int64_t simt_where_blocks(const GemmArgs& args, const DeviceInfo& device) {
-  using namespace simt_file;
-  const simt::Shape shape = shape_without_others(args, device);
-  const simt::Choice c = choice_instead(shape);
-  return simt::tiles_of(shape, shape.tiles[std::size_t(c.tile)]) * c.slices;
-}
-
 void run_simt_where(const unsigned* where, const DeviceInput& A, const DeviceInput& B,
                     const DeviceOutput& C, const GemmArgs& args, const CudaQueue& queue) {
   using namespace simt_file;

@@ -8,9 +8,6 @@ namespace mblas::cuda::gemm {
 /// Its own estimate of its time.
 double simt_microseconds(const GemmArgs& args, const DeviceInfo& device);
 
-/// Blocks of run_simt_where().
-std::int64_t simt_where_blocks(const GemmArgs& args, const DeviceInfo& device);
-
 /// Computes `args`, whose operands are these, where the word at `where` on the device is not 0: by
 /// one kernel, without workspace.
 void run_simt_where(const unsigned* where, const DeviceInput& A, const DeviceInput& B,

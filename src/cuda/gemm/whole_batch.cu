@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "cuda/gemm/fitted.hpp"
+#include "cuda/gemm/fused_bf16x6.hpp"
 #include "cuda/gemm/short_k.hpp"
 #include "cuda/gemm/simt.hpp"
 #include "cuda/gemm/thin_batch.hpp"
@@ -95,8 +96,11 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
     return "needs more shared memory or threads";
   if (args.config != kOwnChoice) return nullptr;
   if (is_tf32(args)) return "left to the tensor cores";
-  return found.own.cycles / kCyclesPerMicrosecond < found.others ? nullptr
-                                                                 : "estimated to be slower";
+  double others = found.others;
+#ifdef MBLAS_HAVE_HOPPER
+  others = std::min(others, fused_bf16x6_microseconds(args, device));
+#endif
+  return found.own.cycles / kCyclesPerMicrosecond < others ? nullptr : "estimated to be slower";
 }
 
 void run(const GemmArgs& args, Queue& base) {

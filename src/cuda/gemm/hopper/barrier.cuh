@@ -81,6 +81,23 @@ __device__ inline void sync_named(int number, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
   stall();
 }
+/// The same; whether it holds for any of them.
+__device__ inline bool any_named(int number, int threads, bool holds) {
+  unsigned any;
+  stall();
+  asm volatile(
+      "{\n"
+      ".reg .pred mine, any;\n"
+      "setp.ne.u32 mine, %3, 0;\n"
+      "bar.red.or.pred any, %1, %2, mine;\n"
+      "selp.u32 %0, 1, 0, any;\n"
+      "}"
+      : "=r"(any)
+      : "r"(number), "r"(threads), "r"(unsigned(holds))
+      : "memory");
+  stall();
+  return any != 0;
+}
 __device__ inline void arrive_named(int number, int threads) {
   stall();
   asm volatile("bar.arrive %0, %1;" ::"r"(number), "r"(threads) : "memory");

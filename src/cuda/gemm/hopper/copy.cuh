@@ -74,6 +74,9 @@ __device__ void store_matrices(unsigned to, unsigned a, unsigned b, unsigned c, 
 __device__ inline void store_shared(unsigned to, std::uint16_t x) {
   asm volatile("st.shared.b16 [%0], %1;" ::"r"(to), "h"(x) : "memory");
 }
+__device__ inline void store_shared(unsigned to, float x) {
+  asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(x) : "memory");
+}
 __device__ inline void store_shared(unsigned to, uint4 x) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(x.x), "r"(x.y), "r"(x.z),
                "r"(x.w)

@@ -3,15 +3,15 @@
 // is split in the registers of those who multiply it.
 //
 // The short operand is split before, by a kernel of its own, into images: for each step along k and
-// each tile the panels of its planes as they lie in shared memory, which one copy brings. A block
-// is a producer, a warpgroup that copies the long operand as floats whatever its alignment is, and
-// two or three consumers of 64 rows each. What is added up in 32 of k, the smallest products first,
-// goes to sums that are rounded. k may be cut into parts, whose sums a third kernel adds up.
+// each tile the panels of its planes as they lie in shared memory, which one copy brings. Or each
+// block makes its own, where few read them. A block is a producer, a warpgroup that copies the long
+// operand as floats whatever its alignment is, or two that make images as well, and two or three
+// consumers of 64 rows each. What is added up in 32 of k, the smallest products first, goes to sums
+// that are rounded. k may be cut into parts, whose sums a last kernel adds up.
 //
-// Both operands are multiplied by 2^26 on their way, and sums by 2^-52: then planes suit all normal
-// numbers, as long as products of the largest are not beyond 2^60 or so. Whether they do is found
-// out while they are made. Else the product is left to simt's kernel, which is launched in any case
-// and otherwise does nothing: so C is written at once only where it is not read.
+// Both operands are multiplied by 2^26 on their way, and sums by 2^-52: then planes have all numbers
+// exactly but those beyond 2^101, NaN and infinities. These, and products beyond 2^76, make sums that
+// are not finite, by which a tile is known that is multiplied anew as floats.
 //
 // Complex products are real ones of twice the n and k, see planes.cuh.
 //
@@ -67,15 +67,13 @@ struct Problem : GemmProblem<T> {
   Side rows, cols;      ///< these
   Strides c;            ///< of C along the rows and the columns
   int parts;            ///< of k
-  bool adds;            ///< C is what a kernel adds up: of several parts, or where it is read
-  T* sums;              ///< of the parts, where it does
-  unsigned* left;       ///< where planes do not suit: not 0
+  T* sums;              ///< of the parts, where there are several
   unsigned row_tiles, col_tiles, items;
   int steps;           ///< along k
+  int each, more;      ///< of a part; so many have one more
   std::byte* images;   ///< of the short operand's matrices
   bool shared_images;  ///< of a batch
-  Range* ranges;       ///< of the blocks that made them
-  int range_count;
+  unsigned image_blocks;  ///< that make them
 };
 
 /// A tile of kTiles, and how the long operand is taken.
@@ -84,7 +82,9 @@ struct Tile {
   using T = Type;
   static constexpr TileInfo kInfo = kTiles[kNumber];
   static constexpr int kColumns = kInfo.cols, kRows = kInfo.rows(), kBytes = kCopyBytes;
-  static constexpr int kConsumers = kInfo.consumers, kThreads = kWarpgroup * (1 + kConsumers);
+  static constexpr int kConsumers = kInfo.consumers;
+  static constexpr int kProducers = kInfo.both ? 2 : 1, kProducing = kWarpgroup * kProducers;
+  static constexpr int kThreads = kWarpgroup * (kProducers + kConsumers);
   static constexpr bool kAlongK = kAlong;
   static constexpr int kParts = int(sizeof(T) / sizeof(float));
   static constexpr Order kOrder = kAlongK       ? Order::Fours
@@ -96,18 +96,24 @@ struct Tile {
   static constexpr int kLines = kAlongK ? kRows : kDepth / kParts;
   static constexpr int kPitch = (kLine + (kAlongK ? 0 : 8)) * int(sizeof(float));
   static constexpr int kAlignment = 1024;
+  static constexpr int kBarrierBytes = 16;  // of a stage: two
   static constexpr int kPanelBytes = (kLines * kPitch + kAlignment - 1) / kAlignment * kAlignment;
   static constexpr int kStageBytes = kPanelBytes + image_bytes(kColumns);
-  static constexpr int kStages = std::min((room_of(kInfo.blocks) - kAlignment) / kStageBytes, 8);
-  static constexpr int kShared = kStages * kStageBytes + kStages * 16 + kAlignment;
+  /// Of both operands where they are multiplied as floats.
+  static constexpr int kFloatDepth = 8, kFloatBytes = kFloatDepth * (kRows + kColumns) * 4;
+  static constexpr int kStages =
+      std::min((room_of(kInfo.blocks) - kAlignment - kFloatBytes) / kStageBytes, 8);
+  static constexpr int kShared = kStages * (kStageBytes + kBarrierBytes) + kFloatBytes + kAlignment;
   /// Of a thread: what the block begins with, shared out anew.
   static constexpr int kRegisters = 65536 / kInfo.blocks / kThreads / 8 * 8;
   /// Whether a stage's floats are loaded together, and split before the products of the stage
   /// before are waited for: where there are registers for it.
   static constexpr bool kAhead = kColumns < 128 && kInfo.blocks == 1;
-  static constexpr int kProducerRegisters = kInfo.blocks == 2 ? 32 : 40;
+  static constexpr int kProducerRegisters = kInfo.both ? (kColumns < 128 ? 72 : 56) : kInfo.blocks == 2 ? 32 : 40;
   static constexpr int kConsumerRegisters =
-      std::min((kRegisters * (1 + kConsumers) - kProducerRegisters) / kConsumers / 8 * 8, 232);
+      std::min((kRegisters * (kProducers + kConsumers) - kProducerRegisters * kProducers) /
+                   kConsumers / 8 * 8,
+               232);
 };
 
 /// Real column `col`'s float `l` along k of the short operand; its complex elements are squares.
@@ -132,7 +138,6 @@ template <class T, int kN>
 __global__ void __launch_bounds__(kImageThreads)
     image_kernel(const __grid_constant__ Problem<T> p, Order order) {
   constexpr int kParts = int(sizeof(T) / sizeof(float)), kChunks = kDepth / 8;
-  __shared__ Range shared[kImageThreads / 32];
   begin_early();
   const std::int64_t depth = p.k * kParts, width = std::int64_t(p.count) * kParts;
   // Threads have one chunk each of rows, blocks some rows of an image after another.
@@ -140,7 +145,6 @@ __global__ void __launch_bounds__(kImageThreads)
   const int chunk = int(threadIdx.x) % kChunks;
   const unsigned rows =
       unsigned(p.shared_images ? 1 : p.tiles.batch) * p.col_tiles * unsigned(p.steps) * kN;
-  Range range;
   for (unsigned i = blockIdx.x * kAtOnce + threadIdx.x / kChunks; i < rows;
        i += gridDim.x * kAtOnce) {
     const int row = int(i % kN);
@@ -154,7 +158,6 @@ __global__ void __launch_bounds__(kImageThreads)
       const std::int64_t l =
           std::int64_t(step) * kDepth + chunk / 2 * 16 + place_of_slot(order, chunk % 2 * 8 + e);
       x[e] = l < depth && col < width ? kScale * short_at(p, from, l, col) : 0;
-      range.add(magnitude_bits(x[e]));
     }
     unsigned planes[3][4];
 #pragma unroll
@@ -170,33 +173,29 @@ __global__ void __launch_bounds__(kImageThreads)
       *reinterpret_cast<uint4*>(to + plane * kN * 64) = {planes[plane][0], planes[plane][1],
                                                          planes[plane][2], planes[plane][3]};
   }
-  range = range.of_warp();
-  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = range;
-  __syncthreads();
-  if (threadIdx.x > 0) return;
-  if (blockIdx.x == 0) *p.left = 0;
-  for (const Range& x : shared) range.add(x);
-  p.ranges[blockIdx.x] = range;
 }
 
 /// What a block does at a time: a part of the k of a tile.
 struct Item {
   unsigned batch, part, row_tile, col_tile;
   int begin, end;  ///< of its steps
+  __device__ int steps() const { return end - begin; }
 };
 template <class T>
 __device__ Item item_of(const Problem<T>& p, unsigned number) {
+  // A division takes as long as what it is for: most batches have tiles of one kind.
+  const auto take = [&](unsigned count) {
+    const unsigned all = number;
+    if (count > 1) number /= count;
+    return all - number * count;
+  };
   Item item;
-  item.col_tile = number % p.col_tiles;
-  number /= p.col_tiles;
-  item.row_tile = number % p.row_tiles;
-  number /= p.row_tiles;
-  item.part = number % unsigned(p.parts);
-  item.batch = number / unsigned(p.parts);
-  const unsigned each = unsigned(p.steps) / unsigned(p.parts),
-                 more = unsigned(p.steps) % unsigned(p.parts);
-  item.begin = int(each * item.part + min(more, item.part));
-  item.end = item.begin + int(each + (item.part < more));
+  item.col_tile = take(p.col_tiles);
+  item.row_tile = take(p.row_tiles);
+  item.part = take(unsigned(p.parts));
+  item.batch = number;
+  item.begin = p.each * int(item.part) + min(p.more, int(item.part));
+  item.end = item.begin + p.each + (int(item.part) < p.more);
   return item;
 }
 
@@ -208,56 +207,90 @@ struct Stages {
   __device__ unsigned panel(unsigned stage) const { return base + stage * Tile::kStageBytes; }
   __device__ unsigned image(unsigned stage) const { return panel(stage) + Tile::kPanelBytes; }
   __device__ Barrier full(unsigned stage) const {
-    return {base + Tile::kStages * Tile::kStageBytes + stage * 16};
+    return {base + Tile::kStages * Tile::kStageBytes + stage * Tile::kBarrierBytes};
   }
   __device__ Barrier empty(unsigned stage) const { return {full(stage).address + 8}; }
+  /// Floats of both operands, by k and line.
+  __device__ unsigned floats() const { return full(Tile::kStages).address; }
 };
+
+/// Copies kBytes or, if they are not there, zeros, and reads nothing then.
+template <int kBytes>
+__device__ void copy_async_or_zeros(unsigned dst, const void* src, bool there) {
+  asm volatile(
+      "{\n"
+      ".reg .pred none;\n"
+      "setp.eq.u32 none, %2, 0;\n"
+      "cp.async.ca.shared.global [%0], [%1], %3, none;\n"
+      "}" ::"r"(dst),
+      "l"(src), "r"(unsigned(there)), "n"(kBytes)
+      : "memory");
+}
 
 /// What a producer's thread copies of the long operand for a tile.
 template <class Tile>
 struct Copies {
   static constexpr int kEach = Tile::kBytes / int(sizeof(float)), kVectors = Tile::kLine / kEach;
   /// After so many turns a thread is so many lines further on.
-  static constexpr int kTurns = kVectors / std::gcd(kVectors, kWarpgroup);
-  static constexpr int kHop = kTurns * kWarpgroup / kVectors, kHops = Tile::kLines / kHop;
+  static constexpr int kTurns = kVectors / std::gcd(kVectors, Tile::kProducing);
+  static constexpr int kHop = kTurns * Tile::kProducing / kVectors, kHops = Tile::kLines / kHop;
   static_assert(Tile::kLines % kHop == 0);
+  static constexpr int kAtOnce = 16;
 
-  unsigned line;    ///< bytes to the next
-  int rows, depth;  ///< rows that there are of the tile's, and floats along k of all
+  unsigned line;            ///< bytes to the next
+  int rows, depth;          ///< rows that there are of the tile's, and floats along k of all
+  const char* from;         ///< where the tile has its first row, and the item its first k
+  std::int64_t step_bytes;  ///< to the next step
 
-  /// Those of a stage, zeros for what is beyond the operand; `from`: where the tile has its first
-  /// row and k.
-  __device__ void bring(const char* from, int step, unsigned to) const {
+  template <class T>
+  __device__ Copies(const Problem<T>& p, const Item& item)
+      : line(unsigned((Tile::kAlongK ? p.rows.across : p.rows.along) * sizeof(T))),
+        depth(int(p.k) * Tile::kParts),
+        step_bytes(kDepth / Tile::kParts * p.rows.along * std::int64_t(sizeof(T))) {
+    const std::int64_t row0 = std::int64_t(item.row_tile) * Tile::kRows;
+    rows = int(min(p.length - row0, std::int64_t(Tile::kRows)));
+    from = static_cast<const char*>(p.rows.from.at(item.batch)) +
+           row0 * p.rows.across * std::int64_t(sizeof(T)) + item.begin * step_bytes;
+  }
+
+  /// Those of step `step`, the next one, zeros for what is beyond the operand.
+  __device__ void bring(int step, unsigned to) {
     const int left = depth - step * kDepth;
     if (rows >= Tile::kRows && left >= kDepth)
-      bring_some<true>(from, 0, 0, to);
+      bring_some<true>(0, 0, to);
     else
-      bring_some<false>(from, Tile::kAlongK ? rows : left / Tile::kParts,
+      bring_some<false>(Tile::kAlongK ? rows : left / Tile::kParts,
                         Tile::kAlongK ? left : rows * Tile::kParts, to);
+    from += step_bytes;
   }
 
  private:
   /// kAll: all lines and floats of each are there.
   template <bool kAll>
-  __device__ void bring_some(const char* from, int lines, int floats, unsigned to) const {
+  __device__ void bring_some(int lines, int floats, unsigned to) const {
+    // Along k, chunks of 16 bytes of every second pair of rows change halves.
+    static_assert(!Tile::kAlongK || kHop % 4 == 0);
+    const auto step = unsigned(late(int(line)));  // no multiples of it are kept
 #pragma unroll
     for (int turn = 0; turn < kTurns; ++turn) {
-      const int number = thread_now() + turn * kWarpgroup;
-      const int first = number / kVectors, at = number % kVectors * kEach;
-      const int bytes = min(floats - at, kEach) * int(sizeof(float));
-      unsigned offset = unsigned(first) * line + unsigned(at) * unsigned(sizeof(float));
-#pragma unroll
-      for (int i = 0; i < kHops; ++i, offset += kHop * line) {
-        const int l = first + i * kHop;
-        // Along k, chunks of 16 bytes of every second pair of rows change halves.
-        const unsigned swizzle = Tile::kAlongK ? unsigned(l / 2 % 2 * 64) : 0;
-        const unsigned place =
-            to + unsigned(l * Tile::kPitch) + (unsigned(at * int(sizeof(float))) ^ swizzle);
+      const unsigned number = unsigned(thread_now()) + unsigned(turn * Tile::kProducing);
+      const unsigned first = number / kVectors, at = number % kVectors * kEach * sizeof(float);
+      const int bytes = min(floats * int(sizeof(float)) - int(at), Tile::kBytes);
+      const int left = bytes > 0 ? lines - int(first) : 0;
+      const char* const source = from + (first * line + at);
+      const unsigned place =
+          to + first * Tile::kPitch + (at ^ (Tile::kAlongK ? first / 2 % 2 * 64 : 0));
+#pragma unroll(kHops < kAtOnce ? kHops : kAtOnce)
+      for (int i = 0; i < kHops; ++i) {
+        const char* const x = source + std::uint64_t(step) * unsigned(i * kHop);
         if constexpr (kAll) {
-          copy_async<Tile::kBytes>(place, from + offset);
+          copy_async<Tile::kBytes>(place + unsigned(i * kHop * Tile::kPitch), x);
         } else {
-          const bool any = l < lines && bytes > 0;
-          copy_async<Tile::kBytes>(place, from + (any ? offset : 0), any ? bytes : 0);
+          const unsigned here = place + unsigned(i * kHop * Tile::kPitch);
+          if constexpr (Tile::kBytes == 16)
+            copy_async<16>(here, x, i * kHop < left ? bytes : 0);
+          else
+            copy_async_or_zeros<Tile::kBytes>(here, x, i * kHop < left);
         }
       }
     }
@@ -266,9 +299,7 @@ struct Copies {
 
 template <class Tile, class T>
 __device__ void produce(const Problem<T>& p, const Stages<Tile>& stages) {
-  constexpr std::int64_t kSize = sizeof(T);
   constexpr unsigned kImage = image_bytes(Tile::kColumns);
-  const std::int64_t step_bytes = kDepth / Tile::kParts * p.rows.along * kSize;
   const auto bring_image = [&](unsigned stage, const std::byte* image) {
     if (threadIdx.x > 0) return;
     stages.full(stage).arrive_expecting(kImage);
@@ -277,12 +308,7 @@ __device__ void produce(const Problem<T>& p, const Stages<Tile>& stages) {
   Ring<Tile::kStages> place;
   for (unsigned number = blockIdx.x; number < p.items; number += gridDim.x) {
     const Item item = item_of(p, number);
-    const std::int64_t row0 = std::int64_t(item.row_tile) * Tile::kRows;
-    const Copies<Tile> copies = {unsigned((Tile::kAlongK ? p.rows.across : p.rows.along) * kSize),
-                                 int(min(p.length - row0, std::int64_t(Tile::kRows))),
-                                 int(p.k) * Tile::kParts};
-    const char* from = static_cast<const char*>(p.rows.from.at(item.batch)) +
-                       row0 * p.rows.across * kSize + item.begin * step_bytes;
+    Copies<Tile> copies(p, item);
     const std::byte* image =
         p.images +
         ((std::int64_t(p.shared_images ? 0 : item.batch) * p.col_tiles + item.col_tile) * p.steps +
@@ -292,9 +318,9 @@ __device__ void produce(const Problem<T>& p, const Stages<Tile>& stages) {
     if (number == blockIdx.x) {
       // The kernel that makes the images let this one begin when those before it were done: of what
       // they wrote the long operand may be read, while the images are still made.
-      for (; step < item.end && step < item.begin + Tile::kStages; ++step, from += step_bytes) {
+      for (; step < item.end && step < item.begin + Tile::kStages; ++step) {
         const unsigned stage = unsigned(step - item.begin);
-        copies.bring(from, step, stages.panel(stage));
+        copies.bring(step, stages.panel(stage));
         stages.full(stage).arrive_after_copies();
       }
       wait_for_earlier_kernels();
@@ -302,11 +328,176 @@ __device__ void produce(const Problem<T>& p, const Stages<Tile>& stages) {
         bring_image(place.stage, image);
     }
 #pragma unroll 1
-    for (; step < item.end; ++step, place.advance(), from += step_bytes, image += kImage) {
+    for (; step < item.end; ++step, place.advance(), image += kImage) {
       stages.empty(place.stage).wait(place.parity ^ 1);
       bring_image(place.stage, image);
-      copies.bring(from, step, stages.panel(place.stage));
+      copies.bring(step, stages.panel(place.stage));
       stages.full(place.stage).arrive_after_copies();
+    }
+  }
+}
+
+/// A thread's share of the images that a block makes: columns' chunks of eight floats along k.
+template <class Tile>
+struct Chunks {
+  using T = typename Tile::T;
+  static constexpr int kOfColumn = kDepth / 8, kCols = Tile::kColumns / Tile::kParts;
+  static constexpr int kAll = kCols * kOfColumn;
+  static constexpr int kCount = (kAll + Tile::kProducing - 1) / Tile::kProducing;
+  static constexpr int kElements = 8 / Tile::kParts;             // of a chunk
+  static constexpr int kOneCols = (kCols + kCount - 1) / kCount;  // between those of a thread
+  /// Of how many steps floats are on their way.
+  static constexpr int kAhead = kCount > 1 ? 1 : 2;
+
+  const char* from;     ///< at the first element of the next step that is loaded
+  unsigned line;        ///< bytes from there to the next along k
+  unsigned to;          ///< in an image
+  unsigned next;        ///< bytes to the next chunk of a thread
+  int chunk, col;       ///< of a column, of the tile
+  int cols;             ///< that there are
+  bool conjugated, along_k;
+  T x[kAhead][kCount][kElements];
+
+  __device__ explicit Chunks(const Problem<T>& p)
+      : line(unsigned(p.cols.along * std::int64_t(sizeof(T)))),
+        next(unsigned(kOneCols * p.cols.across * std::int64_t(sizeof(T)))),
+        conjugated(p.cols.conjugated),
+        along_k(p.cols.along == 1) {
+    // Neighbours have chunks of the same column, or columns that are neighbours.
+    chunk = int(along_k ? threadIdx.x % kOfColumn : threadIdx.x / kOneCols);
+    col = int(along_k ? threadIdx.x / kOfColumn : threadIdx.x % kOneCols);
+    const int row = col * Tile::kParts;
+    to = unsigned(row * 64 + (chunk ^ row / 2 % 4) * 16);
+  }
+
+  /// `at`: where the tile has its first column, of `count`, and the item its first k.
+  __device__ void begin(const T* at, std::int64_t across, int count) {
+    cols = count;
+    from = reinterpret_cast<const char*>(at + col * across) + std::int64_t(first()) * line;
+  }
+  /// Those of the next step, of which there are `left` elements along k.
+  template <int kBuffer>
+  __device__ void load(int left) {
+    constexpr int kStep = kDepth / Tile::kParts;
+    __builtin_assume(__isGlobal(from));
+    const auto step = unsigned(late(int(line)));  // no multiples of it are kept
+    const auto load = [&](const auto& has, const auto& at) {
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        const bool is_column = col + i * kOneCols < cols && is_mine();
+#pragma unroll
+        for (int e = 0; e < kElements; ++e)
+          x[kBuffer][i][e] = is_column && has(e) ? *reinterpret_cast<const T*>(at(i, e)) : T{};
+      }
+    };
+    const auto all = [](int) { return true; };
+    if (left < kStep) {
+      const int here = left - first();
+      load([&](int e) { return place(e) < here; },
+           [&](int i, int e) { return from + std::uint64_t(step) * place(e) + i * next; });
+    } else if (along_k) {
+      load(all, [&](int i, int e) { return from + i * next + unsigned(sizeof(T)) * place(e); });
+    } else {
+      load(all, [&](int i, int e) {
+        return from + std::uint64_t(step) * place(e) + i * kOneCols * unsigned(sizeof(T));
+      });
+    }
+    from += std::uint64_t(line) * kStep;
+  }
+  /// Puts their planes where they belong in an image.
+  template <int kBuffer>
+  __device__ void split(unsigned image, bool conjugate_rows) const {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i)
+      if (is_mine() && (i == 0 || kCount * kOneCols == kCols || col + i * kOneCols < kCols))
+        split(x[kBuffer][i], image + to + i * kOneCols * Tile::kParts * 64, conjugate_rows);
+  }
+
+ private:
+  __device__ void split(const T (&x)[kElements], unsigned to, bool conjugate_rows) const {
+    unsigned planes[3][4];
+#pragma unroll
+    for (int pair = 0; pair < 4; ++pair) {
+      float2 v;
+      if constexpr (Tile::kParts == 2)
+        v = {kScale * x[pair].re, (conjugated ? -kScale : kScale) * x[pair].im};
+      else
+        v = {kScale * x[2 * pair], kScale * x[2 * pair + 1]};
+      const SplitPair split(v);
+#pragma unroll
+      for (int plane = 0; plane < 3; ++plane) planes[plane][pair] = split.plane[plane];
+    }
+    const auto put = [&](unsigned to, const auto& word) {
+#pragma unroll
+      for (int plane = 0; plane < 3; ++plane) {
+        const unsigned(&w)[4] = planes[plane];
+        store_shared(to + plane * Tile::kColumns * 64,
+                     uint4{word(w[0]), word(w[1]), word(w[2]), word(w[3])});
+      }
+    };
+    if constexpr (Tile::kParts == 2) {
+      // The squares of short_at(): (re, -im) and (im, re), or (re, im) and (im, -re).
+      constexpr unsigned kSign = 0x80000000;
+      const unsigned even = conjugate_rows ? 0 : kSign, odd = conjugate_rows ? kSign : 0;
+      put(to, [&](unsigned w) { return w ^ even; });
+      put(to + 64, [&](unsigned w) { return __byte_perm(w, 0, 0x1032) ^ odd; });
+    } else {
+      put(to, [](unsigned w) { return w; });
+    }
+  }
+
+  __device__ static bool is_mine() {
+    return kOneCols * kOfColumn == Tile::kProducing ||
+           unsigned(thread_now()) < unsigned(kOneCols * kOfColumn);
+  }
+  /// Of the elements of the chunk, how far the first and the others are along k.
+  __device__ int first() const {
+    return (chunk / 2 * 16 + place_of_slot(Tile::kOrder, chunk % 2 * 8)) / Tile::kParts;
+  }
+  __device__ static constexpr int place(int e) {
+    return place_of_slot(Tile::kOrder, e * Tile::kParts) / Tile::kParts;
+  }
+};
+
+/// Copies the long operand and makes the images of the short one.
+template <class Tile, class T>
+__device__ void produce_both(const Problem<T>& p, const Stages<Tile>& stages) {
+  constexpr int kCols = Tile::kColumns / Tile::kParts, kStep = kDepth / Tile::kParts;
+  const int lane = int(threadIdx.x) % 32;
+  wait_for_earlier_kernels();
+  Ring<Tile::kStages> place;
+  Chunks<Tile> chunks(p);
+  for (unsigned number = blockIdx.x; number < p.items; number += gridDim.x) {
+    const Item item = item_of(p, number);
+    Copies<Tile> copies(p, item);
+    const int col0 = int(item.col_tile) * kCols;
+    chunks.begin(static_cast<const T*>(p.cols.from.at(item.batch)) + col0 * p.cols.across +
+                     std::int64_t(item.begin) * kStep * p.cols.along,
+                 p.cols.across, min(p.count - col0, kCols));
+    const auto load = [&]<int kBuffer>(int step) {
+      if (step < item.end) chunks.template load<kBuffer>(int(p.k) - step * kStep);
+    };
+    const auto fill = [&]<int kBuffer>(int step) {
+      stages.empty(place.stage).wait(place.parity ^ 1);
+      chunks.template split<kBuffer>(stages.image(place.stage), p.rows.conjugated);
+      __syncwarp();
+      if (lane == 0) stages.full(place.stage).arrive();
+      copies.bring(step, stages.panel(place.stage));
+      stages.full(place.stage).arrive_after_copies();
+      load.template operator()<kBuffer>(step + Chunks<Tile>::kAhead);
+      place.advance();
+    };
+    load.template operator()<0>(item.begin);
+    if constexpr (Chunks<Tile>::kAhead == 2) {
+      load.template operator()<1>(item.begin + 1);
+#pragma unroll 1
+      for (int step = item.begin; step < item.end; step += 2) {
+        fill.template operator()<0>(step);
+        if (step + 1 < item.end) fill.template operator()<1>(step + 1);
+      }
+    } else {
+#pragma unroll 1
+      for (int step = item.begin; step < item.end; ++step) fill.template operator()<0>(step);
     }
   }
 }
@@ -321,7 +512,7 @@ struct Target {
 template <class Tile, class T>
 __device__ Target<T> target_of(const Problem<T>& p, const Item& item) {
   constexpr int kCols = Tile::kColumns / Tile::kParts;
-  if (p.adds) {
+  if (p.parts > 1) {
     const unsigned tile = (item.batch * p.row_tiles + item.row_tile) * p.col_tiles + item.col_tile;
     return {p.sums + (std::int64_t(tile) * p.parts + item.part) * (Tile::kRows * kCols),
             p.c.row == 1 ? Strides{1, Tile::kRows} : Strides{kCols, 1}, Tile::kRows, kCols};
@@ -343,13 +534,13 @@ __device__ void leave(const Problem<T>& p, const Target<T>& target, int row,
   __builtin_assume(__isGlobal(to));
   // Of 8 columns the j-th, of the thread's two rows and one or two elements.
   const auto element = [&](int j, int r, int e) -> T {
-    T sum;
     if constexpr (Tile::kParts == 2)
-      sum = {sums[4 * j + 2 * r], sums[4 * j + 2 * r + 1]};
+      return {sums[4 * j + 2 * r], sums[4 * j + 2 * r + 1]};
     else
-      sum = sums[4 * j + 2 * r + e];
-    return p.adds ? sum : p.alpha * sum;
+      return sums[4 * j + 2 * r + e];
   };
+  const bool read_c = p.read_c && p.parts == 1;
+  const T alpha = p.parts == 1 ? p.alpha : T(1);
   // kCount at once: neighbours in a row or, kDown, in a column.
   const auto put = [&]<int kCount, bool kDown>() {
 #pragma unroll
@@ -357,13 +548,18 @@ __device__ void leave(const Problem<T>& p, const Target<T>& target, int row,
 #pragma unroll
       for (int at = 0; at < 2 * kWide; at += kCount) {
         const int r = kDown ? 0 : at / kWide, e = kDown ? at / 2 : at % kWide;
-        Vector<T, kCount> x;
-#pragma unroll
-        for (int i = 0; i < kCount; ++i)
-          x.e[i] = element(j, r + (kDown ? i : 0), e + (kDown ? 0 : i));
         const int c = j * kEach + e;
-        if (row + r < target.rows && col + c < target.cols)
-          *reinterpret_cast<Vector<T, kCount>*>(to + r * target.step.row + c * target.step.col) = x;
+        if (row + r >= target.rows || col + c >= target.cols) continue;
+        auto& place =
+            *reinterpret_cast<Vector<T, kCount>*>(to + r * target.step.row + c * target.step.col);
+        Vector<T, kCount> x, old = {};
+        if (read_c) old = place;
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) {
+          x.e[i] = alpha * element(j, r + (kDown ? i : 0), e + (kDown ? 0 : i));
+          if (read_c) x.e[i] = multiply_add(p.beta, old.e[i], x.e[i]);
+        }
+        place = x;
       }
   };
   // Pairs where they all are whole and aligned.
@@ -419,14 +615,11 @@ struct Floats {
 };
 
 /// Splits floats into the fragments of the first plane and of the others.
-__device__ inline void split(const float (&x)[2][4], unsigned (&first)[4], unsigned (&others)[2][4],
-                             Range& range) {
+__device__ inline void split(const float (&x)[2][4], unsigned (&first)[4],
+                             unsigned (&others)[2][4]) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    const float2 pair = {kScale * x[i % 2][i / 2 * 2], kScale * x[i % 2][i / 2 * 2 + 1]};
-    range.add(magnitude_bits(pair.x));
-    range.add(magnitude_bits(pair.y));
-    const SplitPair split(pair);
+    const SplitPair split({kScale * x[i % 2][i / 2 * 2], kScale * x[i % 2][i / 2 * 2 + 1]});
     first[i] = split.plane[0];
     others[0][i] = split.plane[1];
     others[1][i] = split.plane[2];
@@ -446,34 +639,81 @@ __device__ void multiply_others(float (&d)[kN / 2], const unsigned (&first)[4],
   multiply<__nv_bfloat16, kN>(d, first, b + kPlane);
 }
 
+/// The sums of a tile by multiply-adds, of floats that all consumers bring to shared memory: for
+/// what planes do not suit. `thread`: of the consumers.
+template <class Tile, class T>
+__device__ void multiply_floats(const Problem<T>& p, const Item& item, unsigned shared, int thread,
+                                float (&sums)[Tile::kColumns / 2]) {
+  constexpr int kThreads = kWarpgroup * Tile::kConsumers, kLines = Tile::kRows + Tile::kColumns;
+  constexpr int kParts = Tile::kParts;
+  // At the tile's first row and column, and the next k.
+  const auto* rows = static_cast<const T*>(p.rows.from.at(item.batch)) +
+                     std::int64_t(item.row_tile) * Tile::kRows * p.rows.across +
+                     std::int64_t(item.begin) * (kDepth / kParts) * p.rows.along;
+  const auto* cols = static_cast<const T*>(p.cols.from.at(item.batch)) +
+                     std::int64_t(item.col_tile) * (Tile::kColumns / kParts) * p.cols.across +
+                     std::int64_t(item.begin) * (kDepth / kParts) * p.cols.along;
+  const int length = int(min(p.length - std::int64_t(item.row_tile) * Tile::kRows,
+                             std::int64_t(Tile::kRows)));
+  const int width = p.count * kParts - int(item.col_tile) * Tile::kColumns;
+#pragma unroll
+  for (float& sum : sums) sum = 0;
+  int left = min(item.end * kDepth, int(p.k) * kParts) - item.begin * kDepth;
+#pragma unroll 1
+  for (; left > 0; left -= Tile::kFloatDepth) {
+    sync_named(1, kThreads);
+#pragma unroll 1
+    for (int i = thread; i < Tile::kFloatBytes / 4; i += kThreads) {
+      const int line = i % kLines, l = i / kLines, col = line - Tile::kRows;
+      float x = 0;
+      if (l < left && col >= 0 && col < width)
+        x = short_at(p, reinterpret_cast<const char*>(cols), l, col);
+      else if (l < left && line < length)
+        x = reinterpret_cast<const float*>(rows + l / kParts * p.rows.along +
+                                           line * p.rows.across)[l % kParts];
+      store_shared(shared + unsigned(i) * 4, x);
+    }
+    rows += Tile::kFloatDepth / kParts * p.rows.along;
+    cols += Tile::kFloatDepth / kParts * p.cols.along;
+    sync_named(1, kThreads);
+    const int lane = thread % 32;
+    unsigned at_row = shared + unsigned(thread / 32 * 16 + lane / 4 * 2) * 4;
+    unsigned at_col = shared + unsigned(Tile::kRows + lane % 4 * 2) * 4;
+#pragma unroll 1
+    for (int l = 0; l < Tile::kFloatDepth; ++l, at_row += kLines * 4, at_col += kLines * 4) {
+      const float2 a = load_shared<float2>(at_row);
+#pragma unroll
+      for (int j = 0; j < Tile::kColumns / 8; ++j) {
+        const float2 b = load_shared<float2>(at_col + j * 32);
+        sums[4 * j] = fmaf(a.x, b.x, sums[4 * j]);
+        sums[4 * j + 1] = fmaf(a.x, b.y, sums[4 * j + 1]);
+        sums[4 * j + 2] = fmaf(a.y, b.x, sums[4 * j + 2]);
+        sums[4 * j + 3] = fmaf(a.y, b.y, sums[4 * j + 3]);
+      }
+    }
+  }
+}
+
 template <class Tile, class T>
 __device__ void consume(const Problem<T>& p, const Stages<Tile>& stages) {
   constexpr int kN = Tile::kColumns, kWarps = 4 * Tile::kConsumers;
-  const int thread = int(threadIdx.x) - kWarpgroup, lane = thread % 32;
-  const Floats<Tile> floats(thread);
-  __shared__ Range shared[kWarps];
+  const Floats<Tile> floats(int(threadIdx.x) - Tile::kProducing);
   wait_for_earlier_kernels();
-  Range some;
-  for (int i = thread; i < p.range_count; i += 32 * kWarps) some.add(p.ranges[i]);
-  some = some.of_warp();
-  if (lane == 0) shared[thread / 32] = some;
-  sync_named(1, 32 * kWarps);
   Ring<Tile::kStages> place;
   for (unsigned number = blockIdx.x; number < p.items; number += gridDim.x) {
-    const Item item = item_of(p, number);
     float sums[kN / 2] = {}, d[kN / 2] = {};
-    Range range;
     unsigned before = 0;
     // What the tensor cores have added up of a stage goes to sums that are rounded.
     const auto flush = [&](bool any) {
       wait_products<0>();
       pin(d);
-      if (any && lane == 0) stages.empty(before).arrive();
+      if (any && thread_now() % 32 == 0) stages.empty(before).arrive();
 #pragma unroll
       for (int e = 0; e < kN / 2; ++e) sums[e] += d[e];
     };
     const auto multiply_stage = [&](bool any) {
       stages.full(place.stage).wait(place.parity);
+      if constexpr (Tile::kInfo.both) fence_shared_for_copies();
       const unsigned panel = stages.panel(place.stage);
       const DescriptorOf<64> image(stages.image(place.stage), 64);
       unsigned first[2][4], others[2][2][4];  // of the halves
@@ -481,13 +721,13 @@ __device__ void consume(const Problem<T>& p, const Stages<Tile>& stages) {
       if constexpr (!Tile::kAhead) flush(any);
       floats.load(panel, 0, x[0]);
       if constexpr (Tile::kAhead) floats.load(panel, 1, x[1]);
-      split(x[0], first[0], others[0], range);
+      split(x[0], first[0], others[0]);
       if constexpr (Tile::kAhead) flush(any);
       begin_products();
       multiply_others<kN, false>(d, first[0], others[0], image);
       commit_products();
       if constexpr (!Tile::kAhead) floats.load(panel, 1, x[1]);
-      split(x[1], first[1], others[1], range);
+      split(x[1], first[1], others[1]);
       begin_products();
       multiply_others<kN, true>(d, first[1], others[1], image + 32);
 #pragma unroll
@@ -497,35 +737,39 @@ __device__ void consume(const Problem<T>& p, const Stages<Tile>& stages) {
       before = place.stage;
       place.advance();
     };
+    const int steps = item_of(p, number).steps();
     // Two, as the next one is split while the tensor cores still read the registers of the one
     // before: to the compiler, which does not know, these are others then.
 #pragma unroll 1
-    for (int step = item.begin; step < item.end; step += 2) {
-      multiply_stage(step > item.begin);
-      if (step + 1 < item.end) multiply_stage(true);
+    for (int step = 0; step < steps; step += 2) {
+      multiply_stage(step > 0);
+      if (step + 1 < steps) multiply_stage(true);
     }
-    flush(item.end > item.begin);
-    const int row = (thread_now() / 32 - 4) * 16;
-    Ranges ranges = {range.of_warp(), {}};
-    for (const Range& x : shared) ranges.b.add(x);
-    if (!suits_bf16_planes(ranges, p.k * Tile::kParts) && lane == 0) *p.left = 1;
+    flush(steps > 0);
+    const Item item = item_of(p, number + unsigned(late(0)));  // which took registers before
+    const int own = thread_now() - Tile::kProducing;
+    float zero = 0;  // or NaN
 #pragma unroll
-    for (float& sum : sums) sum *= kUnscale;
-    leave<Tile>(p, target_of<Tile>(p, item), row, sums);
+    for (const float sum : sums) zero = fmaf(sum, 0, zero);
+    if (any_named(1, 32 * kWarps, zero != 0)) {
+      multiply_floats<Tile>(p, item, stages.floats(), own, sums);
+    } else {
+#pragma unroll
+      for (float& sum : sums) sum *= kUnscale;
+    }
+    leave<Tile>(p, target_of<Tile>(p, item), own / 32 * 16, sums);
   }
 }
 
 constexpr int kAddThreads = 128;
 
-/// C from the sums of parts, added up in their order, unless it is left to others: four floats of a
-/// tile a thread.
+/// C from the sums of parts, added up in their order: four floats of a tile a thread.
 template <class T, int kNumber>
 __global__ void __launch_bounds__(kAddThreads) add_kernel(const __grid_constant__ Problem<T> p) {
   constexpr int kRows = kTiles[kNumber].rows(), kEach = kVector<T>;
   constexpr int kCols = kTiles[kNumber].cols * int(sizeof(float)) / int(sizeof(T));
   constexpr unsigned kOfTile = kRows * kCols / kEach;
   begin_early();
-  if (*p.left) return;
   const unsigned i = blockIdx.x * kAddThreads + threadIdx.x;
   const unsigned tile = i / kOfTile, first = i % kOfTile * kEach;  // of the tile, as it lies
   const bool by_cols = p.c.row == 1;
@@ -562,16 +806,19 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kInfo.blocks)
   const Stages<Tile> stages = {unsigned(late(int(base)))};  // once, not for each step
   if (threadIdx.x == 0) {
     for (unsigned stage = 0; stage < Tile::kStages; ++stage) {
-      stages.full(stage).init(kWarpgroup + 1);
+      stages.full(stage).init(Tile::kProducing + (Tile::kInfo.both ? Tile::kProducing / 32 : 1));
       stages.empty(stage).init(4 * Tile::kConsumers);
     }
     fence_barriers();
   }
   __syncthreads();
   let_next_kernel_begin();
-  if (threadIdx.x < kWarpgroup) {
+  if (threadIdx.x < Tile::kProducing) {
     leave_registers<Tile::kProducerRegisters>();
-    produce<Tile>(p, stages);
+    if constexpr (Tile::kInfo.both)
+      produce_both<Tile>(p, stages);
+    else
+      produce<Tile>(p, stages);
   } else {
     take_registers<Tile::kConsumerRegisters>();
     consume<Tile>(p, stages);
@@ -583,12 +830,13 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kInfo.blocks)
 template <int kNumber, bool kAlongK, int kBytes, class T>
 void launch_fused(const Problem<T>& p, const CudaQueue& queue) {
   using Of = Tile<T, kNumber, kAlongK, kBytes>;
-  launch_early(queue, image_kernel<T, Of::kColumns>, unsigned(p.range_count), kImageThreads, 0, p,
-               Of::kOrder);
+  if constexpr (!Of::kInfo.both)
+    launch_early(queue, image_kernel<T, Of::kColumns>, p.image_blocks, kImageThreads, 0, p,
+                 Of::kOrder);
   const std::int64_t room = std::int64_t(queue.device().compute_units) * Of::kInfo.blocks;
   launch_early(queue, fused_kernel<Of>, unsigned(std::min(std::int64_t(p.items), room)),
                Of::kThreads, Of::kShared, p);
-  if (!p.adds) return;
+  if (p.parts == 1) return;
   const std::int64_t fours = std::int64_t(p.items) / p.parts * (Of::kRows * Of::kColumns / 4);
   launch_early(queue, add_kernel<T, kNumber>, unsigned(ceil_div(fours, kAddThreads)), kAddThreads,
                0, p);

@@ -17,14 +17,18 @@ constexpr int kMostParts = 64;
 struct TileInfo {
   int cols, consumers;
   int blocks;           ///< that share a multiprocessor
+  bool both;            ///< the block splits the short operand as well
   double start;         ///< microseconds of a tile besides its steps
-  double step, shared;  ///< of a step, of a block alone and of each of two
+  double step, shared;  ///< of a step, where no multiprocessor has two items and else
   constexpr int rows() const { return 64 * consumers; }
 };
 /// Times are fitted, with those of microseconds_of().
-constexpr TileInfo kTiles[] = {{16, 2, 2, 0.22, 0.66, 0.88}, {32, 2, 2, 0.00, 0.73, 0.94},
-                               {48, 3, 1, 0.67, 0.89, 0.89}, {64, 3, 1, 0.71, 0.96, 0.96},
-                               {96, 2, 1, 1.16, 0.73, 0.73}, {128, 2, 1, 0.97, 0.93, 0.93}};
+constexpr TileInfo kTiles[] = {
+    {16, 2, 2, false, 0.23, 0.66, 0.91}, {32, 2, 2, false, 0.02, 0.73, 0.98},
+    {48, 3, 1, false, 1.45, 0.87, 0.88}, {64, 3, 1, false, 1.64, 0.90, 0.96},
+    {96, 2, 1, false, 1.79, 0.77, 0.82}, {128, 2, 1, false, 2.07, 1.02, 1.07},
+    {64, 2, 1, true, 1.02, 0.91, 0.91},  {96, 2, 1, true, 1.56, 1.15, 1.15},
+    {128, 2, 1, true, 2.02, 1.26, 1.26}};
 
 /// Bytes of shared memory of a block at most, of so many on a multiprocessor.
 constexpr int room_of(int blocks) { return (blocks == 2 ? 111 : 225) << 10; }
@@ -37,12 +41,14 @@ struct Shape {
   std::int64_t length, width, depth, batch;
   bool shared;     ///< the short operand, by the batch
   int copy_bytes;  ///< of the long operand at once
-  bool along_k;    ///< it is
+  bool along_k, short_along_k;  ///< it is, and the short one
+  bool complex;
   int processors;
   double memory;  ///< bytes a microsecond
   std::int64_t short_matrices() const { return shared ? 1 : batch; }
   auto key() const {
-    return std::tuple(length, width, depth, batch, shared, copy_bytes, along_k, processors, memory);
+    return std::tuple(length, width, depth, batch, shared, copy_bytes, along_k, short_along_k,
+                      complex, processors, memory);
   }
 };
 
@@ -61,26 +67,29 @@ struct Plan {
   double microseconds = 0;
 };
 
-/// Fitted to 3,617 times of 342 products on an H200, of all tiles and some numbers of parts each:
-/// 9 % off. The plan of least time takes 2 % longer than the fastest that was measured.
+/// Fitted to 4,193 times of 750 products on an H200, of several tiles and numbers of parts each:
+/// 9 % off. The plan of least time takes 1 % longer than the fastest that was measured.
 inline double microseconds_of(const Shape& x, const TileInfo& t, int parts) {
-  constexpr double kLaunches = 4.6, kImageBytes = 1.39e6, kResultBytes = 2.78e6;
-  constexpr double kOverlap = 2.62;  // of copies and products
-  constexpr double kMemory = 0.88;   // of the rate
-  constexpr double kAdd = 1.23, kAddPart = 0.12, kAddBytes = 3.08e6;
+  constexpr double kLaunch = 2.47, kLaunches = 3.95, kImageBytes = 1.65e6, kResultBytes = 5.08e6;
+  constexpr double kOverlap = 3.8;  // of copies and products
+  constexpr double kMemory = 0.69;  // of the rate
+  constexpr double kAdd = 1.1, kAddPart = 0.083, kAddBytes = 3.75e6;
   const Tiling tiling = tiling_of(x, t);
   const double rows = double(tiling.rows), cols = double(tiling.cols);
   const double steps = double(tiling.steps), batch = double(x.batch);
   const double items = rows * cols * parts * batch;
   const double rounds = std::ceil(items / (x.processors * t.blocks));
-  const double loose = x.copy_bytes == 16 ? 1 : x.copy_bytes == 8 ? 1.14 : x.along_k ? 1.67 : 1.25;
-  const double step = loose * (items > x.processors ? t.shared : t.step);
+  double step = items > x.processors ? t.shared : t.step;
+  if (x.copy_bytes == 8) step *= 1.04;
+  if (x.copy_bytes == 4) step *= t.both ? 1.17 : x.along_k ? 1.37 : 1.25;
+  if (t.both) step *= (x.short_along_k ? 1.05 : 1) * (x.complex ? 0.94 : 1);
   const double multiply = rounds * (t.start + std::ceil(steps / parts) * step);
-  const double read =
-      t.start + 4 * batch * double(x.length) * double(x.depth) / (kMemory * x.memory);
-  double time =
-      kLaunches + std::pow(std::pow(multiply, kOverlap) + std::pow(read, kOverlap), 1 / kOverlap);
-  time += double(x.short_matrices()) * cols * steps * image_bytes(t.cols) / kImageBytes;
+  const double floats =
+      double(x.length) + (t.both ? double(x.width) / (x.complex ? 2 : 1) : 0);  // for each of k
+  const double read = t.start + 4 * batch * floats * double(x.depth) / (kMemory * x.memory);
+  double time = (t.both ? kLaunch : kLaunches) +
+                std::pow(std::pow(multiply, kOverlap) + std::pow(read, kOverlap), 1 / kOverlap);
+  if (!t.both) time += double(x.short_matrices()) * cols * steps * image_bytes(t.cols) / kImageBytes;
   time += 4 * batch * double(x.length) * double(x.width) / kResultBytes;
   if (parts > 1)
     time += kAdd + kAddPart * parts +
