@@ -9,9 +9,9 @@
 // consumers of 64 rows each. What is added up in 32 of k, the smallest products first, goes to sums
 // that are rounded. k may be cut into parts, whose sums a last kernel adds up.
 //
-// Both operands are multiplied by 2^26 on their way, and sums by 2^-52: then planes have all numbers
-// exactly but those beyond 2^101, NaN and infinities. These, and products beyond 2^76, make sums that
-// are not finite, by which a tile is known that is multiplied anew as floats.
+// Both operands are multiplied by 2^26 on their way, and sums by 2^-52: then planes have all
+// numbers exactly but those beyond 2^101, NaN and infinities. These, and products beyond 2^76, make
+// sums that are not finite, by which a tile is known that is multiplied anew as floats.
 //
 // Complex products are real ones of twice the n and k, see planes.cuh.
 //
@@ -69,10 +69,10 @@ struct Problem : GemmProblem<T> {
   int parts;            ///< of k
   T* sums;              ///< of the parts, where there are several
   unsigned row_tiles, col_tiles, items;
-  int steps;           ///< along k
-  int each, more;      ///< of a part; so many have one more
-  std::byte* images;   ///< of the short operand's matrices
-  bool shared_images;  ///< of a batch
+  int steps;              ///< along k
+  int each, more;         ///< of a part; so many have one more
+  std::byte* images;      ///< of the short operand's matrices
+  bool shared_images;     ///< of a batch
   unsigned image_blocks;  ///< that make them
 };
 
@@ -109,7 +109,9 @@ struct Tile {
   /// Whether a stage's floats are loaded together, and split before the products of the stage
   /// before are waited for: where there are registers for it.
   static constexpr bool kAhead = kColumns < 128 && kInfo.blocks == 1;
-  static constexpr int kProducerRegisters = kInfo.both ? (kColumns < 128 ? 72 : 56) : kInfo.blocks == 2 ? 32 : 40;
+  static constexpr int kProducerRegisters = kInfo.both          ? (kColumns < 128 ? 72 : 56)
+                                            : kInfo.blocks == 2 ? 32
+                                                                : 40;
   static constexpr int kConsumerRegisters =
       std::min((kRegisters * (kProducers + kConsumers) - kProducerRegisters * kProducers) /
                    kConsumers / 8 * 8,
@@ -344,17 +346,17 @@ struct Chunks {
   static constexpr int kOfColumn = kDepth / 8, kCols = Tile::kColumns / Tile::kParts;
   static constexpr int kAll = kCols * kOfColumn;
   static constexpr int kCount = (kAll + Tile::kProducing - 1) / Tile::kProducing;
-  static constexpr int kElements = 8 / Tile::kParts;             // of a chunk
+  static constexpr int kElements = 8 / Tile::kParts;              // of a chunk
   static constexpr int kOneCols = (kCols + kCount - 1) / kCount;  // between those of a thread
   /// Of how many steps floats are on their way.
   static constexpr int kAhead = kCount > 1 ? 1 : 2;
 
-  const char* from;     ///< at the first element of the next step that is loaded
-  unsigned line;        ///< bytes from there to the next along k
-  unsigned to;          ///< in an image
-  unsigned next;        ///< bytes to the next chunk of a thread
-  int chunk, col;       ///< of a column, of the tile
-  int cols;             ///< that there are
+  const char* from;  ///< at the first element of the next step that is loaded
+  unsigned line;     ///< bytes from there to the next along k
+  unsigned to;       ///< in an image
+  unsigned next;     ///< bytes to the next chunk of a thread
+  int chunk, col;    ///< of a column, of the tile
+  int cols;          ///< that there are
   bool conjugated, along_k;
   T x[kAhead][kCount][kElements];
 
@@ -523,15 +525,22 @@ __device__ Target<T> target_of(const Problem<T>& p, const Item& item) {
           int(min(p.length - row0, std::int64_t(Tile::kRows))), min(p.count - col0, kCols)};
 }
 
-/// Puts the sums of a warp's 16 rows, from `row` of the tile on, where they belong.
-template <class Tile, class T>
-__device__ void leave(const Problem<T>& p, const Target<T>& target, int row,
-                      const float (&sums)[Tile::kColumns / 2]) {
+/// Puts the sums of a warp's 16 rows, from `row` of the tile on, where they belong, kCount at once:
+/// neighbours in a row or, kDown, in a column, as C lies.
+template <class Tile, bool kDown, int kCount, bool kReadC, class T>
+__device__ void leave_by(const Problem<T>& p, const Target<T>& target, int row,
+                         const float (&sums)[Tile::kColumns / 2]) {
   constexpr int kEach = 8 / Tile::kParts, kWide = 2 / Tile::kParts;  // elements of 8 floats, of 2
+  constexpr int kTimes = 2 * kWide / kCount, kAtOnce = !kReadC                   ? 1
+                                                       : Tile::kInfo.blocks == 2 ? 2
+                                                                                 : 4;
+  using Pack = Vector<T, kCount>;
   const int lane = thread_now() % 32, col = lane % 4 * kWide;
   row += lane / 4 * 2;
-  T* const to = target.to + row * target.step.row + col * target.step.col;
-  __builtin_assume(__isGlobal(to));
+  const std::int64_t line = kDown ? target.step.col : target.step.row;
+  T* to = target.to + (kDown ? row + col * line : row * line + col);
+  const int rows = target.rows - row, cols = target.cols - col;
+  const T alpha = p.parts == 1 ? p.alpha : T(1);
   // Of 8 columns the j-th, of the thread's two rows and one or two elements.
   const auto element = [&](int j, int r, int e) -> T {
     if constexpr (Tile::kParts == 2)
@@ -539,40 +548,64 @@ __device__ void leave(const Problem<T>& p, const Target<T>& target, int row,
     else
       return sums[4 * j + 2 * r + e];
   };
-  const bool read_c = p.read_c && p.parts == 1;
-  const T alpha = p.parts == 1 ? p.alpha : T(1);
-  // kCount at once: neighbours in a row or, kDown, in a column.
-  const auto put = [&]<int kCount, bool kDown>() {
 #pragma unroll
-    for (int j = 0; j < Tile::kColumns / 8; ++j)
+  for (int j0 = 0; j0 < Tile::kColumns / 8; j0 += kAtOnce) {
+    // f(j, r, e, where, whether it is there) for all at once, which are read before any is written.
+    const auto for_each = [&](const auto& f) {
 #pragma unroll
-      for (int at = 0; at < 2 * kWide; at += kCount) {
-        const int r = kDown ? 0 : at / kWide, e = kDown ? at / 2 : at % kWide;
-        const int c = j * kEach + e;
-        if (row + r >= target.rows || col + c >= target.cols) continue;
-        auto& place =
-            *reinterpret_cast<Vector<T, kCount>*>(to + r * target.step.row + c * target.step.col);
-        Vector<T, kCount> x, old = {};
-        if (read_c) old = place;
+      for (int j = 0; j < kAtOnce; ++j)
 #pragma unroll
-        for (int i = 0; i < kCount; ++i) {
-          x.e[i] = alpha * element(j, r + (kDown ? i : 0), e + (kDown ? 0 : i));
-          if (read_c) x.e[i] = multiply_add(p.beta, old.e[i], x.e[i]);
+        for (int i = 0; i < kTimes; ++i) {
+          const int at = i * kCount, r = kDown ? at % 2 : at / kWide,
+                    e = kDown ? at / 2 : at % kWide;
+          const int c = (kDown ? j : j0 + j) * kEach + e;
+          T* const x = to + (kDown ? r + c * line : r * line + c);
+          __builtin_assume(__isGlobal(x));
+          f(j * kTimes + i, j0 + j, r, e, reinterpret_cast<Pack*>(x),
+            r < rows && (j0 + j) * kEach + e < cols);
         }
-        place = x;
+    };
+    Pack old[kAtOnce * kTimes] = {};
+    if constexpr (kReadC)
+      for_each([&](int i, int, int, int, Pack* x, bool there) {
+        if (there) old[i] = *x;
+      });
+    for_each([&](int i, int j, int r, int e, Pack* x, bool there) {
+      Pack result;
+#pragma unroll
+      for (int n = 0; n < kCount; ++n) {
+        result.e[n] = alpha * element(j, r + (kDown ? n : 0), e + (kDown ? 0 : n));
+        if constexpr (kReadC) result.e[n] = multiply_add(p.beta, old[i].e[n], result.e[n]);
       }
-  };
+      if (there) *x = result;
+    });
+    if constexpr (kDown) to += kAtOnce * kEach * line;
+  }
+}
+
+template <class Tile, class T>
+__device__ void leave(const Problem<T>& p, const Target<T>& target, int row,
+                      const float (&sums)[Tile::kColumns / 2]) {
+  constexpr int kWide = 2 / Tile::kParts;
   // Pairs where they all are whole and aligned.
   const bool down = target.step.row == 1;
   const std::int64_t line = down ? target.step.col : target.step.row;
   const bool pairs = line % 2 == 0 && (down ? target.rows : target.cols) % 2 == 0 &&
                      reinterpret_cast<std::uintptr_t>(target.to) % (2 * sizeof(T)) == 0;
-  if (down && pairs)
-    put.template operator()<2, true>();
-  else if (kWide == 2 && !down && pairs)
-    put.template operator()<kWide, false>();
+  const auto by = [&]<bool kReadC>() {
+    if (down && pairs)
+      leave_by<Tile, true, 2, kReadC>(p, target, row, sums);
+    else if (down)
+      leave_by<Tile, true, 1, kReadC>(p, target, row, sums);
+    else if (pairs)
+      leave_by<Tile, false, kWide, kReadC>(p, target, row, sums);
+    else
+      leave_by<Tile, false, 1, kReadC>(p, target, row, sums);
+  };
+  if (p.read_c && p.parts == 1)
+    by.template operator()<true>();
   else
-    put.template operator()<1, false>();
+    by.template operator()<false>();
 }
 
 /// Where a thread finds its floats in a panel: rows 2 (t / 4) and the next of its warp's 16.
@@ -653,8 +686,8 @@ __device__ void multiply_floats(const Problem<T>& p, const Item& item, unsigned 
   const auto* cols = static_cast<const T*>(p.cols.from.at(item.batch)) +
                      std::int64_t(item.col_tile) * (Tile::kColumns / kParts) * p.cols.across +
                      std::int64_t(item.begin) * (kDepth / kParts) * p.cols.along;
-  const int length = int(min(p.length - std::int64_t(item.row_tile) * Tile::kRows,
-                             std::int64_t(Tile::kRows)));
+  const int length =
+      int(min(p.length - std::int64_t(item.row_tile) * Tile::kRows, std::int64_t(Tile::kRows)));
   const int width = p.count * kParts - int(item.col_tile) * Tile::kColumns;
 #pragma unroll
   for (float& sum : sums) sum = 0;
