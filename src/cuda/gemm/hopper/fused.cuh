@@ -99,8 +99,11 @@ struct Tile {
   static constexpr int kBarrierBytes = 16;  // of a stage: two
   static constexpr int kPanelBytes = (kLines * kPitch + kAlignment - 1) / kAlignment * kAlignment;
   static constexpr int kStageBytes = kPanelBytes + image_bytes(kColumns);
-  /// Of both operands where they are multiplied as floats.
-  static constexpr int kFloatDepth = 8, kFloatBytes = kFloatDepth * (kRows + kColumns) * 4;
+  /// Of both operands where they are multiplied as floats, and of results on their way.
+  static constexpr int kFloatDepth = 8, kFloats = kFloatDepth * (kRows + kColumns);
+  static constexpr bool kByLines = kInfo.both && kParts == 1;
+  static constexpr int kWarpBytes = kByLines ? 2048 : 0;
+  static constexpr int kFloatBytes = std::max(4 * kFloats, 4 * kConsumers * kWarpBytes);
   static constexpr int kStages =
       std::min((room_of(kInfo.blocks) - kAlignment - kFloatBytes) / kStageBytes, 8);
   static constexpr int kShared = kStages * (kStageBytes + kBarrierBytes) + kFloatBytes + kAlignment;
@@ -212,7 +215,7 @@ struct Stages {
     return {base + Tile::kStages * Tile::kStageBytes + stage * Tile::kBarrierBytes};
   }
   __device__ Barrier empty(unsigned stage) const { return {full(stage).address + 8}; }
-  /// Floats of both operands, by k and line.
+  /// Floats of both operands, by k and line, or what warps of consumers have of results.
   __device__ unsigned floats() const { return full(Tile::kStages).address; }
 };
 
@@ -583,9 +586,60 @@ __device__ void leave_by(const Problem<T>& p, const Target<T>& target, int row,
   }
 }
 
+/// The same of floats one by one, of which a warp writes a row's 32 neighbours at once, or 16 of
+/// two columns, by way of its part of shared memory: parts of sectors take the second-level cache
+/// as long as whole ones.
+template <class Tile, bool kDown, bool kReadC>
+__device__ void leave_lines(const Problem<float>& p, const Target<float>& target, int row,
+                            const float (&sums)[Tile::kColumns / 2], unsigned shared) {
+  constexpr int kCols = 32, kRows = 16;  // at once
+  const int lane = thread_now() % 32;
+  const std::int64_t line = kDown ? target.step.col : target.step.row;
+  const int rows = target.rows - row;
+  const float alpha = p.parts == 1 ? p.alpha : 1;
+  // Eights of a row change places with the row's pair: those of four pairs are in other banks.
+  const auto eight = [](int row, int number) { return unsigned(number ^ row / 2 % 4) * 32; };
+  const unsigned to = shared + unsigned(lane / 4 * 2 * 128 + lane % 4 * 8);
+#pragma unroll
+  for (int j0 = 0; j0 < Tile::kColumns / 8; j0 += 4) {
+    const int cols = target.cols - j0 * 8;
+    if (cols <= 0) return;
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const float* const pair = sums + 4 * (j0 + i / 2) + i % 2 * 2;
+      store_shared(to + i % 2 * 128 + eight(lane / 4 * 2, i / 2),
+                   uint2{__float_as_uint(pair[0]), __float_as_uint(pair[1])});
+    }
+    __syncwarp();
+    float* const c = target.to + (kDown ? row + lane % 16 + (j0 * 8 + lane / 16) * line
+                                        : row * line + j0 * 8 + lane);
+    __builtin_assume(__isGlobal(c));
+    // f(i, where, whether it is there) for all that the lane has of them.
+    const auto for_each = [&](const auto& f) {
+      constexpr int kEach = kRows * kCols / 32;
+#pragma unroll
+      for (int i = 0; i < kEach; ++i)
+        f(i, c + (kDown ? 2 * i : i) * line,
+          kDown ? lane % 16 < rows && 2 * i + lane / 16 < cols : i < rows && lane < cols);
+    };
+    float old[16] = {};
+    if constexpr (kReadC)
+      for_each([&](int i, const float* x, bool there) {
+        if (there) old[i] = *x;
+      });
+    for_each([&](int i, float* x, bool there) {
+      const int r = kDown ? lane % 16 : i, at = kDown ? 2 * i + lane / 16 : lane;
+      const float sum =
+          load_shared<float>(shared + unsigned(r * 128 + at % 8 * 4) + eight(r, at / 8));
+      if (there) *x = kReadC ? multiply_add(p.beta, old[i], alpha * sum) : alpha * sum;
+    });
+  }
+}
+
 template <class Tile, class T>
 __device__ void leave(const Problem<T>& p, const Target<T>& target, int row,
-                      const float (&sums)[Tile::kColumns / 2]) {
+                      const float (&sums)[Tile::kColumns / 2], unsigned shared) {
   constexpr int kWide = 2 / Tile::kParts;
   // Pairs where they all are whole and aligned.
   const bool down = target.step.row == 1;
@@ -593,6 +647,14 @@ __device__ void leave(const Problem<T>& p, const Target<T>& target, int row,
   const bool pairs = line % 2 == 0 && (down ? target.rows : target.cols) % 2 == 0 &&
                      reinterpret_cast<std::uintptr_t>(target.to) % (2 * sizeof(T)) == 0;
   const auto by = [&]<bool kReadC>() {
+    if constexpr (Tile::kByLines)
+      if (!pairs) {
+        if (down)
+          leave_lines<Tile, true, kReadC>(p, target, row, sums, shared);
+        else
+          leave_lines<Tile, false, kReadC>(p, target, row, sums, shared);
+        return;
+      }
     if (down && pairs)
       leave_by<Tile, true, 2, kReadC>(p, target, row, sums);
     else if (down)
@@ -696,7 +758,7 @@ __device__ void multiply_floats(const Problem<T>& p, const Item& item, unsigned 
   for (; left > 0; left -= Tile::kFloatDepth) {
     sync_named(1, kThreads);
 #pragma unroll 1
-    for (int i = thread; i < Tile::kFloatBytes / 4; i += kThreads) {
+    for (int i = thread; i < Tile::kFloats; i += kThreads) {
       const int line = i % kLines, l = i / kLines, col = line - Tile::kRows;
       float x = 0;
       if (l < left && col >= 0 && col < width)
@@ -725,6 +787,7 @@ __device__ void multiply_floats(const Problem<T>& p, const Item& item, unsigned 
       }
     }
   }
+  sync_named(1, kThreads);
 }
 
 template <class Tile, class T>
@@ -790,7 +853,9 @@ __device__ void consume(const Problem<T>& p, const Stages<Tile>& stages) {
 #pragma unroll
       for (float& sum : sums) sum *= kUnscale;
     }
-    leave<Tile>(p, target_of<Tile>(p, item), own / 32 * 16, sums);
+    const int warp = own / 32;
+    leave<Tile>(p, target_of<Tile>(p, item), warp * 16, sums,
+                stages.floats() + unsigned(warp * Tile::kWarpBytes));
   }
 }
 
