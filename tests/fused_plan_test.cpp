@@ -50,5 +50,16 @@ TEST(FusedPlan, TakesTilesAsWideAsThereAreColumns) {
   EXPECT_EQ(cols(128), 128);
 }
 
+// Images that one product of a batch has for itself are made where they are read.
+TEST(FusedPlan, MakesImagesInTheBlockWhereFewReadThem) {
+  const auto both = [](std::int64_t length, std::int64_t width, std::int64_t depth,
+                       std::int64_t batch) {
+    return fused::kTiles[fused::choose(shape_of(length, width, depth, batch)).tile].both;
+  };
+  EXPECT_TRUE(both(128, 128, 128, 300));
+  EXPECT_TRUE(both(573, 500, 189, 1));
+  EXPECT_FALSE(both(20000, 48, 3000, 1));
+}
+
 }  // namespace
 }  // namespace mblas::testing

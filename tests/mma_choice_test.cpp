@@ -444,6 +444,25 @@ TEST(SmallChoice, TakesFewColumnsOfFloatsInPlanesMadeOnTheWay) {
   EXPECT_EQ(taken_by(args), "simt");
 }
 
+// An H200, us, there and by the fastest of the other rows: cf32 128³ 300 times 66 and 119, 100³ 300
+// times 59 and 96; f32 128³ 300 times 29 and 37, 200³ 118 and 176. 65³ 2,000 times 99 and, by
+// whole_batch, 59; cf32 40³ 2,000 times 78 and 48.
+TEST(SmallChoice, TakesBatchesInPlanesThatBlocksMake) {
+  if (!row("fused_bf16x6")) GTEST_SKIP() << "built for other devices";
+  const auto of = [](DType type, std::int64_t n, std::int64_t batch) {
+    return many(product(type, type, n, n, n), batch);
+  };
+  for (const auto& [type, n, batch] :
+       {std::tuple{DType::cf32, 128, 300}, std::tuple{DType::cf32, 100, 300},
+        std::tuple{DType::f32, 128, 300}, std::tuple{DType::f32, 200, 300}})
+    EXPECT_EQ(taken_by(of(type, n, batch)), "fused_bf16x6") << n;
+  EXPECT_EQ(taken_by(of(DType::f32, 65, 2000)), "whole_batch");
+  EXPECT_EQ(taken_by(of(DType::cf32, 40, 2000)), "whole_batch");
+  GemmArgs args = of(DType::f32, 128, 300);
+  args.compute = Compute::Pedantic;
+  EXPECT_EQ(taken_by(args), "simt");
+}
+
 // Halves that begin between words are read one by one: what was chosen for others of their size,
 // and is remembered, is not for them.
 TEST(SmallChoice, RemembersWhereHalvesBegin) {

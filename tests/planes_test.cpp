@@ -123,14 +123,14 @@ TEST_P(Planes, KeepTheBoundAndTheClassOfNativeArithmetic) {
   };
   for (const float beta : {0.f, 0.5f}) {
     const std::vector<float> native = product("simt", Compute::Pedantic, beta);
-    for (const auto& [kernel, compute] :
-         {Mode{"tensor_bf16x6", Compute::BF16x6},
-          Mode{"tensor_bf16x6:128x128_slices4", Compute::BF16x6},
-          Mode{"fused_bf16x6:128", Compute::BF16x6},
-          Mode{"fused_bf16x6:64_parts3", Compute::BF16x6},
-          Mode{"fused_bf16x6:96_both", Compute::BF16x6},
-          Mode{"fused_bf16x6:128_both_parts3", Compute::BF16x6}, Mode{"tensor_fp16x3", Compute::FP16x3},
-          Mode{"tensor_fp16x3:64x128_slices3", Compute::FP16x3}}) {
+    for (const auto& [kernel, compute] : {Mode{"tensor_bf16x6", Compute::BF16x6},
+                                          Mode{"tensor_bf16x6:128x128_slices4", Compute::BF16x6},
+                                          Mode{"fused_bf16x6:128", Compute::BF16x6},
+                                          Mode{"fused_bf16x6:64_parts3", Compute::BF16x6},
+                                          Mode{"fused_bf16x6:96_both", Compute::BF16x6},
+                                          Mode{"fused_bf16x6:128_both_parts3", Compute::BF16x6},
+                                          Mode{"tensor_fp16x3", Compute::FP16x3},
+                                          Mode{"tensor_fp16x3:64x128_slices3", Compute::FP16x3}}) {
       const std::vector<float> C = product(kernel, compute, beta);
       for (std::int64_t i = 0; i < kM; ++i)
         for (std::int64_t j = 0; j < kN; ++j) {

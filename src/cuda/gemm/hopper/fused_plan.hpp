@@ -39,8 +39,8 @@ constexpr int image_bytes(int cols) { return 3 * cols * kDepth * 2; }
 /// A call as it is computed: `length` rows by `width` real columns.
 struct Shape {
   std::int64_t length, width, depth, batch;
-  bool shared;     ///< the short operand, by the batch
-  int copy_bytes;  ///< of the long operand at once
+  bool shared;                  ///< the short operand, by the batch
+  int copy_bytes;               ///< of the long operand at once
   bool along_k, short_along_k;  ///< it is, and the short one
   bool complex;
   int processors;
@@ -89,7 +89,8 @@ inline double microseconds_of(const Shape& x, const TileInfo& t, int parts) {
   const double read = t.start + 4 * batch * floats * double(x.depth) / (kMemory * x.memory);
   double time = (t.both ? kLaunch : kLaunches) +
                 std::pow(std::pow(multiply, kOverlap) + std::pow(read, kOverlap), 1 / kOverlap);
-  if (!t.both) time += double(x.short_matrices()) * cols * steps * image_bytes(t.cols) / kImageBytes;
+  if (!t.both)
+    time += double(x.short_matrices()) * cols * steps * image_bytes(t.cols) / kImageBytes;
   time += 4 * batch * double(x.length) * double(x.width) / kResultBytes;
   if (parts > 1)
     time += kAdd + kAddPart * parts +
