@@ -445,8 +445,8 @@ TEST(SmallChoice, TakesFewColumnsOfFloatsInPlanesMadeOnTheWay) {
 }
 
 // An H200, us, there and by the fastest of the other rows: cf32 128³ 300 times 66 and 119, 100³ 300
-// times 59 and 96; f32 128³ 300 times 29 and 37, 200³ 118 and 176. 65³ 2,000 times 99 and, by
-// whole_batch, 59; cf32 40³ 2,000 times 78 and 48.
+// times 59 and 96; f32 128³ 300 times 29 and 37, 200³ 118 and 176, 100³ 2,000 times 129 and, by
+// whole_batch, 157; 65³ 2,000 times 99 and 59, cf32 40³ 2,000 times 78 and 48.
 TEST(SmallChoice, TakesBatchesInPlanesThatBlocksMake) {
   if (!row("fused_bf16x6")) GTEST_SKIP() << "built for other devices";
   const auto of = [](DType type, std::int64_t n, std::int64_t batch) {
@@ -454,7 +454,8 @@ TEST(SmallChoice, TakesBatchesInPlanesThatBlocksMake) {
   };
   for (const auto& [type, n, batch] :
        {std::tuple{DType::cf32, 128, 300}, std::tuple{DType::cf32, 100, 300},
-        std::tuple{DType::f32, 128, 300}, std::tuple{DType::f32, 200, 300}})
+        std::tuple{DType::f32, 128, 300}, std::tuple{DType::f32, 200, 300},
+        std::tuple{DType::f32, 100, 2000}})
     EXPECT_EQ(taken_by(of(type, n, batch)), "fused_bf16x6") << n;
   EXPECT_EQ(taken_by(of(DType::f32, 65, 2000)), "whole_batch");
   EXPECT_EQ(taken_by(of(DType::cf32, 40, 2000)), "whole_batch");

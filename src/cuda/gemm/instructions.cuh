@@ -56,6 +56,18 @@ __device__ void copy_async(unsigned dst, const void* src) {
                  : "memory");
   }
 }
+/// Copies kBytes, 4 or 8, or zeros if they are not there, and reads nothing then.
+template <int kBytes>
+__device__ void copy_async_or_zeros(unsigned dst, const void* src, bool there) {
+  asm volatile(
+      "{\n"
+      ".reg .pred none;\n"
+      "setp.eq.u32 none, %2, 0;\n"
+      "cp.async.ca.shared.global [%0], [%1], %3, none;\n"
+      "}" ::"r"(dst),
+      "l"(src), "r"(unsigned(there)), "n"(kBytes)
+      : "memory");
+}
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int kNewer>
 __device__ void wait_copies() {

@@ -1,6 +1,6 @@
-// Products of float, real or complex, with one side of some hundred columns at most, as three
-// planes of bfloat16 (planes.cuh) that are made on the way: the long operand, which is read once,
-// is split in the registers of those who multiply it.
+// Products of float, real or complex, with one side of some hundred columns at most, or small ones
+// in batches, as three planes of bfloat16 (planes.cuh) that are made on the way: the long operand,
+// which is read once, is split in the registers of those who multiply it.
 //
 // The short operand is split before, by a kernel of its own, into images: for each step along k and
 // each tile the panels of its planes as they lie in shared memory, which one copy brings. Or each
@@ -135,6 +135,32 @@ __device__ float short_at(const Problem<T>& p, const char* from, std::int64_t l,
   }
 }
 
+/// Planes of eight floats along k, of which pair(i) is the i-th pair.
+struct SplitEight {
+  unsigned planes[3][4];
+
+  template <class Pair>
+  __device__ explicit SplitEight(const Pair& pair) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const SplitPair split(pair(i));
+#pragma unroll
+      for (int plane = 0; plane < 3; ++plane) planes[plane][i] = split.plane[plane];
+    }
+  }
+  /// As an image has them, word() of each two.
+  template <class Word>
+  __device__ uint4 chunk(int plane, const Word& word) const {
+    const unsigned(&x)[4] = planes[plane];
+    return {word(x[0]), word(x[1]), word(x[2]), word(x[3])};
+  }
+  __device__ uint4 chunk(int plane) const {
+    return chunk(plane, [](unsigned x) { return x; });
+  }
+};
+/// Where a plane of an image has these, in bytes.
+__device__ inline int place_of(int row, int chunk) { return row * 64 + (chunk ^ row / 2 % 4) * 16; }
+
 constexpr int kImageThreads = 256;
 
 /// The images of the short operand, tile by tile and step by step: of each plane kN rows of 64
@@ -164,19 +190,11 @@ __global__ void __launch_bounds__(kImageThreads)
           std::int64_t(step) * kDepth + chunk / 2 * 16 + place_of_slot(order, chunk % 2 * 8 + e);
       x[e] = l < depth && col < width ? kScale * short_at(p, from, l, col) : 0;
     }
-    unsigned planes[3][4];
-#pragma unroll
-    for (int pair = 0; pair < 4; ++pair) {
-      const SplitPair split({x[2 * pair], x[2 * pair + 1]});
-#pragma unroll
-      for (int plane = 0; plane < 3; ++plane) planes[plane][pair] = split.plane[plane];
-    }
-    std::byte* const to =
-        p.images + std::int64_t(image) * image_bytes(kN) + row * 64 + (chunk ^ row / 2 % 4) * 16;
+    const SplitEight split([&](int i) { return float2{x[2 * i], x[2 * i + 1]}; });
+    std::byte* const to = p.images + std::int64_t(image) * image_bytes(kN) + place_of(row, chunk);
 #pragma unroll
     for (int plane = 0; plane < 3; ++plane)
-      *reinterpret_cast<uint4*>(to + plane * kN * 64) = {planes[plane][0], planes[plane][1],
-                                                         planes[plane][2], planes[plane][3]};
+      *reinterpret_cast<uint4*>(to + plane * kN * 64) = split.chunk(plane);
   }
 }
 
@@ -218,19 +236,6 @@ struct Stages {
   /// Floats of both operands, by k and line, or what warps of consumers have of results.
   __device__ unsigned floats() const { return full(Tile::kStages).address; }
 };
-
-/// Copies kBytes or, if they are not there, zeros, and reads nothing then.
-template <int kBytes>
-__device__ void copy_async_or_zeros(unsigned dst, const void* src, bool there) {
-  asm volatile(
-      "{\n"
-      ".reg .pred none;\n"
-      "setp.eq.u32 none, %2, 0;\n"
-      "cp.async.ca.shared.global [%0], [%1], %3, none;\n"
-      "}" ::"r"(dst),
-      "l"(src), "r"(unsigned(there)), "n"(kBytes)
-      : "memory");
-}
 
 /// What a producer's thread copies of the long operand for a tile.
 template <class Tile>
@@ -371,8 +376,7 @@ struct Chunks {
     // Neighbours have chunks of the same column, or columns that are neighbours.
     chunk = int(along_k ? threadIdx.x % kOfColumn : threadIdx.x / kOneCols);
     col = int(along_k ? threadIdx.x / kOfColumn : threadIdx.x % kOneCols);
-    const int row = col * Tile::kParts;
-    to = unsigned(row * 64 + (chunk ^ row / 2 % 4) * 16);
+    to = unsigned(place_of(col * Tile::kParts, chunk));
   }
 
   /// `at`: where the tile has its first column, of `count`, and the item its first k.
@@ -420,25 +424,16 @@ struct Chunks {
 
  private:
   __device__ void split(const T (&x)[kElements], unsigned to, bool conjugate_rows) const {
-    unsigned planes[3][4];
-#pragma unroll
-    for (int pair = 0; pair < 4; ++pair) {
-      float2 v;
+    const SplitEight split([&](int i) -> float2 {
       if constexpr (Tile::kParts == 2)
-        v = {kScale * x[pair].re, (conjugated ? -kScale : kScale) * x[pair].im};
+        return {kScale * x[i].re, (conjugated ? -kScale : kScale) * x[i].im};
       else
-        v = {kScale * x[2 * pair], kScale * x[2 * pair + 1]};
-      const SplitPair split(v);
-#pragma unroll
-      for (int plane = 0; plane < 3; ++plane) planes[plane][pair] = split.plane[plane];
-    }
+        return {kScale * x[2 * i], kScale * x[2 * i + 1]};
+    });
     const auto put = [&](unsigned to, const auto& word) {
 #pragma unroll
-      for (int plane = 0; plane < 3; ++plane) {
-        const unsigned(&w)[4] = planes[plane];
-        store_shared(to + plane * Tile::kColumns * 64,
-                     uint4{word(w[0]), word(w[1]), word(w[2]), word(w[3])});
-      }
+      for (int plane = 0; plane < 3; ++plane)
+        store_shared(to + plane * Tile::kColumns * 64, split.chunk(plane, word));
     };
     if constexpr (Tile::kParts == 2) {
       // The squares of short_at(): (re, -im) and (im, re), or (re, im) and (im, -re).
@@ -809,6 +804,7 @@ __device__ void consume(const Problem<T>& p, const Stages<Tile>& stages) {
     };
     const auto multiply_stage = [&](bool any) {
       stages.full(place.stage).wait(place.parity);
+      // (Those who wrote the image would wait here for all that they have asked for.)
       if constexpr (Tile::kInfo.both) fence_shared_for_copies();
       const unsigned panel = stages.panel(place.stage);
       const DescriptorOf<64> image(stages.image(place.stage), 64);
