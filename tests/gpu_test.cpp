@@ -606,8 +606,8 @@ TEST_P(Gpu, PlanesMadeOnTheWay) {
       }
 }
 
-/// One number that planes do not suit, in either operand, leaves the product to native arithmetic,
-/// and C is read once; normal numbers, however small, do suit.
+/// One number that planes do not suit, in either operand, leaves its tiles to native arithmetic,
+/// and C is read once; numbers that are small do suit.
 TEST_P(Gpu, PlanesMadeOnTheWayWhereTheySuit) {
   if (GetParam() != "cuda" || queue->device().capability != 90) GTEST_SKIP() << "for fused_bf16x6";
   constexpr int m = 500, n = 40, k = 300;

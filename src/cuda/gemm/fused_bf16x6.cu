@@ -108,7 +108,7 @@ const char* refuses(const GemmArgs& args, const DeviceInfo& device) {
   // docs/ACCURACY.md: shorter sums need the bound of BF16x6.
   constexpr std::int64_t kShortest = 16;
   if (args.k * floats_of(args) < kShortest) return "for longer sums";
-  // What kernels count in 32 bits: items, rows of images, bytes of a panel of the long operand.
+  // What kernels count in 32 bits: items, rows of images, bytes of a panel of an operand.
   constexpr std::int64_t kMost = std::int64_t{1} << 31, kMostRows = 256;
   const fused::Shape shape = shape_of(args, device);
   const std::int64_t steps = ceil_div(shape.depth, fused::kDepth);
@@ -117,6 +117,10 @@ const char* refuses(const GemmArgs& args, const DeviceInfo& device) {
       (shape.width + 128) * steps >= kMost / shape.batch ||
       std::max(args.A.ld, args.B.ld) >= kMost / kMostRows / size_of(args.in))
     return "for smaller products";
+  return nullptr;
+}
+/// What else, which takes a plan.
+const char* refuses_bytes(const GemmArgs& args, const DeviceInfo& device) {
   return std::int64_t(workspace_bytes(args, device)) > kMostEmulationBytes
              ? "would take too much workspace"
              : nullptr;
@@ -124,7 +128,7 @@ const char* refuses(const GemmArgs& args, const DeviceInfo& device) {
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (const char* reason = refuses(args, device)) return reason;
-  if (args.config != kOwnChoice) return nullptr;
+  if (args.config != kOwnChoice) return refuses_bytes(args, device);
   double others = std::numeric_limits<double>::infinity();
   if (args.compute == Compute::Default) {
     // Nothing is worth a look that others do in the time of the launches.
@@ -139,9 +143,9 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   // The others' estimates, of simt above all, have launches that nothing overlaps, and the least of
   // many plans takes longer than it is estimated to.
   constexpr double kTooHigh = 1.5, kTooLow = 1.04;
-  return std::min(others, planes) < kTooHigh + kTooLow * plan_of(args, device).microseconds
-             ? "estimated to be slower than simt, fitted or tensor_bf16x6"
-             : nullptr;
+  if (std::min(others, planes) < kTooHigh + kTooLow * plan_of(args, device).microseconds)
+    return "estimated to be slower than simt, fitted or tensor_bf16x6";
+  return refuses_bytes(args, device);
 }
 
 template <class T>
@@ -195,8 +199,9 @@ double fused_bf16x6_microseconds(const GemmArgs& args, const DeviceInfo& device)
   using namespace fused_bf16x6_file;
   GemmArgs own = args;
   own.config = kOwnChoice;
-  return refuses(own, device) ? std::numeric_limits<double>::infinity()
-                              : plan_of(own, device).microseconds;
+  return refuses(own, device) || refuses_bytes(own, device)
+             ? std::numeric_limits<double>::infinity()
+             : plan_of(own, device).microseconds;
 }
 
 Kernel<GemmArgs> fused_bf16x6() {

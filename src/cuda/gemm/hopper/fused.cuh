@@ -548,7 +548,8 @@ __device__ void leave_by(const Problem<T>& p, const Target<T>& target, int row,
   };
 #pragma unroll
   for (int j0 = 0; j0 < Tile::kColumns / 8; j0 += kAtOnce) {
-    // f(j, r, e, where, whether it is there) for all at once, which are read before any is written.
+    // f(which of them, j, r, e, where, whether it is there) for all at once, which are read before
+    // any is written.
     const auto for_each = [&](const auto& f) {
 #pragma unroll
       for (int j = 0; j < kAtOnce; ++j)
@@ -587,7 +588,7 @@ __device__ void leave_by(const Problem<T>& p, const Target<T>& target, int row,
 template <class Tile, bool kDown, bool kReadC>
 __device__ void leave_lines(const Problem<float>& p, const Target<float>& target, int row,
                             const float (&sums)[Tile::kColumns / 2], unsigned shared) {
-  constexpr int kCols = 32, kRows = 16;  // at once
+  constexpr int kEach = 16;  // elements of a lane, of 16 rows and 32 columns at once
   const int lane = thread_now() % 32;
   const std::int64_t line = kDown ? target.step.col : target.step.row;
   const int rows = target.rows - row;
@@ -612,13 +613,12 @@ __device__ void leave_lines(const Problem<float>& p, const Target<float>& target
     __builtin_assume(__isGlobal(c));
     // f(i, where, whether it is there) for all that the lane has of them.
     const auto for_each = [&](const auto& f) {
-      constexpr int kEach = kRows * kCols / 32;
 #pragma unroll
       for (int i = 0; i < kEach; ++i)
         f(i, c + (kDown ? 2 * i : i) * line,
           kDown ? lane % 16 < rows && 2 * i + lane / 16 < cols : i < rows && lane < cols);
     };
-    float old[16] = {};
+    float old[kEach] = {};
     if constexpr (kReadC)
       for_each([&](int i, const float* x, bool there) {
         if (there) old[i] = *x;
