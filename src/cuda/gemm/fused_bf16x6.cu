@@ -199,9 +199,8 @@ double fused_bf16x6_microseconds(const GemmArgs& args, const DeviceInfo& device)
   using namespace fused_bf16x6_file;
   GemmArgs own = args;
   own.config = kOwnChoice;
-  return refuses(own, device) || refuses_bytes(own, device)
-             ? std::numeric_limits<double>::infinity()
-             : plan_of(own, device).microseconds;
+  return declines(own, device) ? std::numeric_limits<double>::infinity()
+                               : plan_of(own, device).microseconds;
 }
 
 Kernel<GemmArgs> fused_bf16x6() {

@@ -5,7 +5,7 @@
 
 namespace mblas::cuda::gemm {
 
-/// Its own estimate of its time, for a call of its types; infinite where it does not take it.
+/// Its own estimate of its time; infinite where it would not take the call by its own choice.
 double fused_bf16x6_microseconds(const GemmArgs& args, const DeviceInfo& device);
 
 }  // namespace mblas::cuda::gemm

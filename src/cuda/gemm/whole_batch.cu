@@ -102,8 +102,10 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
 #ifdef MBLAS_HAVE_HOPPER
   // The share that was best for 176 batches on an H200: 2 % (f32) and 1 % (cf32) from the faster of
   // both on the average. Looked at last, as it takes a plan.
+  // Shorter sums would be short_k's, which comes before it.
   const double share = args.in == DType::f32 ? 0.85 : 0.9;
-  if (own >= share * fused_bf16x6_microseconds(args, device))
+  if (args.k > short_k_most_depth(args.in) &&
+      own >= share * fused_bf16x6_microseconds(args, device))
     return "estimated to be slower than fused_bf16x6";
 #endif
   return nullptr;
