@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "cuda/gemm/tensor_f64_plan.hpp"
 #include "cuda/gemm/tensor_f64_tma_plan.hpp"
@@ -20,6 +21,7 @@ namespace tma64 = cuda::gemm::tma64;
 struct Doubles {
   std::int64_t m, n, k;
   bool complex = false;
+  std::int64_t batch = 1;
 
   /// X is A: of op(B) whose rows are not C's.
   tma64::Shape for_tma() const {
@@ -28,7 +30,7 @@ struct Doubles {
         .x = m,
         .y = n,
         .k = k,
-        .batch = 1,
+        .batch = batch,
         .products = complex ? 4 : 1,
         .units = 132,
         .element_bytes = complex ? 16 : 8,
@@ -40,7 +42,7 @@ struct Doubles {
         .m = m,
         .n = n,
         .k = k,
-        .batch = 1,
+        .batch = batch,
         .products = complex ? 4 : 1,
         .units = 132,
         .element_bytes = complex ? 16 : 8};
@@ -80,7 +82,57 @@ TEST(F64Plan, TilesOfTheCopyEngine) {
   EXPECT_EQ((Doubles{1024, 1024, 1024, true}.by_tma()), "64x128");
   EXPECT_EQ((Doubles{2048, 2048, 2048, true}.by_tma()), "64x128_cut");
   EXPECT_EQ((Doubles{4096, 4096, 4096, true}.by_tma()), "64x128_cut");
-  EXPECT_EQ((Doubles{1025, 1027, 1029, true}.by_tma()), "64x128_cut");
+  EXPECT_EQ((Doubles{1025, 1027, 1029, true}.by_tma()), "64x32_two_cut");
+}
+
+// Tiles of 64 rows are half empty there; what is outside of C is left out.
+TEST(F64Plan, TilesOfBatches) {
+  EXPECT_EQ((Doubles{100, 100, 100, false, 2000}.by_tma()), "64x64_two");
+  EXPECT_EQ((Doubles{65, 47, 118, true, 3987}.by_tma()), "64x48_two");
+  EXPECT_EQ((Doubles{94, 56, 97, true, 1288}.by_tma()), "64x32_two");
+  for (const Doubles& x : {Doubles{65, 47, 118, true, 3987}, Doubles{94, 56, 97, true, 1288},
+                           Doubles{227, 71, 101, true, 1089}, Doubles{100, 100, 100, false, 2000}})
+    EXPECT_FALSE(x.is_left_to_mma()) << x.m << "x" << x.n << "x" << x.k;
+  EXPECT_TRUE((Doubles{31, 12, 464, true, 397}.is_left_to_mma()));
+}
+
+TEST(F64Plan, WhatIsInsideOfC) {
+  using cuda::gemm::Inside;
+  const Inside half(96, 64, 32, 16), edge(65, 64, 32, 16), few(20, 64, 32, 16);
+  EXPECT_DOUBLE_EQ(half.mean, 0.75);  // 64 and 32 rows of 128
+  EXPECT_DOUBLE_EQ(half.busiest, 1);
+  EXPECT_DOUBLE_EQ(half.most, 1);
+  EXPECT_DOUBLE_EQ(edge.mean, 80.0 / 128);
+  EXPECT_DOUBLE_EQ(edge.busiest, 0.75);  // a whole warp, then half of one
+  EXPECT_DOUBLE_EQ(few.mean, 0.5);
+  EXPECT_DOUBLE_EQ(few.most, 1);
+  const Inside all(128, 64, 32, 16);
+  EXPECT_DOUBLE_EQ(share_inside(all, all, 7, 0.3), 1);
+  EXPECT_DOUBLE_EQ(share_inside(edge, all, 1, 0), 1);
+  EXPECT_DOUBLE_EQ(share_inside(edge, all, 3, 0), 80.0 / 128 + 48.0 / 128 / 3);
+  EXPECT_DOUBLE_EQ(share_inside(edge, all, 1e9, 1), 0.75 + 0.25e-9);
+}
+
+// Whatever number of tiles a matrix has, no block has those at the edges of C alone.
+TEST(F64Plan, EdgesAreDealtOut) {
+  for (const int blocks : {3, 132, 264})
+    for (const int whole : {1, 2, 131, 264, 265, 8000}) {
+      std::vector<int> taken(std::size_t(whole), 0);
+      for (int tile = 0; tile < whole; ++tile) {
+        const int to = tma64::dealt(tile, whole, blocks);
+        ASSERT_TRUE(to >= 0 && to < whole && to / blocks == tile / blocks);
+        ASSERT_EQ(++taken[std::size_t(to)], 1) << whole << " tiles, " << blocks << " blocks";
+      }
+    }
+  constexpr int kBlocks = 264, kWhole = 8000;
+  for (const int of_matrix : {2, 4, 6})
+    for (int block = 0; block < kBlocks; ++block) {
+      int rounds = 0, of_first = 0;
+      for (int tile = block; tile < kWhole; tile += kBlocks, ++rounds)
+        of_first += tma64::dealt(tile, kWhole, kBlocks) % of_matrix == 0;
+      ASSERT_LE(of_first, rounds / of_matrix + 2) << of_matrix << " tiles, block " << block;
+      ASSERT_GE(of_first, rounds / of_matrix - 1) << of_matrix << " tiles, block " << block;
+    }
 }
 
 TEST(F64Plan, TilesThatAreCopiedElementByElement) {
@@ -124,7 +176,7 @@ TEST(F64Plan, PartsCoverK) {
 TEST(F64Plan, FewTilesOfALongKAreLeft) {
   for (const Doubles& x :
        {Doubles{24, 711, 3000}, Doubles{128, 128, 10000}, Doubles{200, 200, 200},
-        Doubles{256, 256, 256}, Doubles{384, 384, 384, true}, Doubles{512, 512, 512, true}})
+        Doubles{256, 256, 256}, Doubles{256, 256, 256, true}, Doubles{320, 320, 320, true}})
     EXPECT_TRUE(x.is_left_to_mma()) << x.m << "x" << x.n << "x" << x.k;
   for (const Doubles& x :
        {Doubles{1500, 200, 3000}, Doubles{200, 3000, 3000}, Doubles{711, 200, 3000},

@@ -278,29 +278,44 @@ TEST_P(Gpu, ForcedTilesOfFewColumns) {
 }
 
 /// Tiles of all widths, cut, or in slices of k that a cluster adds up: k's last step and the last
-/// tiles in part, C read or not, its rows at multiples of 16 bytes or anywhere.
+/// tiles in part, by all numbers of fragments of a warp, C read or not, its rows at multiples of 16
+/// bytes or anywhere.
 TEST_P(Gpu, ForcedTilesOfDoubles) {
   if (GetParam() != "cuda" || queue->device().capability != 90)
     GTEST_SKIP() << "for tensor_f64_tma";
+  const auto expect_tiles = [&](DType type, std::int64_t m, std::int64_t n, std::int64_t k,
+                                const std::string& config) {
+    for (const Op a : {Op::NoTrans, Op::Trans})
+      for (const Op b : {Op::NoTrans, type == DType::cf64 ? Op::ConjTrans : Op::Trans})
+        for (const bool aligned : {false, true}) {
+          const auto problem =
+              cases::prepare(cases::GemmCase{.in = type,
+                                             .out = type,
+                                             .transA = a,
+                                             .transB = b,
+                                             .m = m,
+                                             .n = n,
+                                             .k = k,
+                                             .ldc = aligned ? (n + 15) / 8 * 8 : (n + 2) | 1,
+                                             .alpha = {0.5, 0},
+                                             .beta = {aligned ? 0.0 : 2.0, 0},
+                                             .batch = 2});
+          expect_correct(*problem, "gemm=tensor_f64_tma:" + config);
+        }
+  };
   for (const char* config :
        {"64x80", "64x48_two", "64x80_cut", "64x48_two_cut", "64x80_join2", "64x64_join3",
         "64x48_join4", "64x32_join6", "64x80_two_join2", "64x64_two_join6", "64x48_two_join3"})
-    for (const Op a : {Op::NoTrans, Op::Trans})
-      for (const Op b : {Op::NoTrans, Op::Trans})
-        for (const std::int64_t ldc : {76, 77}) {
-          const auto problem = cases::prepare(cases::GemmCase{.in = DType::f64,
-                                                              .out = DType::f64,
-                                                              .transA = a,
-                                                              .transB = b,
-                                                              .m = 136,
-                                                              .n = 74,
-                                                              .k = 526,
-                                                              .ldc = ldc,
-                                                              .alpha = {0.5, 0},
-                                                              .beta = {ldc % 2 != 0 ? 2.0 : 0.0, 0},
-                                                              .batch = 2});
-          expect_correct(*problem, std::string("gemm=tensor_f64_tma:") + config);
-        }
+    expect_tiles(DType::f64, 136, 74, 526, config);
+  for (const char* config : {"64x80", "64x64", "64x48", "64x32", "64x80_two", "64x48_two"})
+    for (const std::int64_t size : {6, 18, 26, 34, 42, 50, 58, 66, 74, 82, 100})
+      expect_tiles(DType::f64, size, 106 - size, 36, config);
+  for (const char* config : {"64x128_cut", "64x48_cut", "64x32_two_cut", "64x48_join2",
+                             "64x32_join6", "64x48_two_join4", "64x32_two_join3"})
+    expect_tiles(DType::cf64, 136, 74, 526, config);
+  for (const char* config : {"64x128", "64x48", "64x32", "64x48_two", "64x32_two"})
+    for (const std::int64_t size : {1, 9, 17, 25, 33, 41, 49, 57, 65, 99})
+      expect_tiles(DType::cf64, size, 100 - size, 19, config);
 }
 
 /// From where GELU is -10^-8 to where it is x, by every way out of the tensor cores' kernel.

@@ -31,13 +31,15 @@ struct EightRows {
   T* at;
   int lane;
 
-  /// A lane's neighbours, of which the first one's column is even.
+  /// A lane's two elements of a row, kApart columns from one to the other; of neighbours the first
+  /// one's column is even.
+  template <int kApart = 1>
   __device__ void put(int row, int col, T v, T w) const {
     T* const to = at + row * kPitch + col;
-    if constexpr (sizeof(T) == 8)
+    if constexpr (sizeof(T) == 8 && kApart == 1)
       *reinterpret_cast<double2*>(to) = {v, w};
     else
-      store_element(to, v), store_element(to + 1, w);
+      store_element(to, v), store_element(to + kApart, w);
   }
 
   /// What all lanes have put goes to C, or, `as_it_is`, to where sums are kept: row r to the one at

@@ -370,10 +370,13 @@ double others(const GemmArgs& args, const DeviceInfo& device) {
   const double fitted = args.batch > 1 && args.in != DType::cf64
                             ? fitted_cycles(args, device) / kFittedCyclesPerMicrosecond
                             : std::numeric_limits<double>::infinity();
-  const bool is_double = args.in == DType::f64 || args.in == DType::cf64;
-  return std::min(fitted, is_double
-                              ? tensor_f64_cycles(args, device) / kTensorF64CyclesPerMicrosecond
-                              : simt_microseconds(args, device));
+  if (args.in != DType::f64 && args.in != DType::cf64)
+    return std::min(fitted, simt_microseconds(args, device));
+  double cycles = tensor_f64_cycles(args, device);
+#ifdef MBLAS_HAVE_HOPPER
+  if (args.in == DType::cf64) cycles = std::min(cycles, tensor_f64_tma_cycles(args, device));
+#endif
+  return std::min(fitted, cycles / kTensorF64CyclesPerMicrosecond);
 }
 
 /// Up to which share of the others' estimate it takes what leaves_batch() and leaves_single() leave
@@ -412,7 +415,7 @@ const char* is_slower(const GemmArgs& args, const DeviceInfo& device) {
   }
   constexpr double kMost = 1.2;  // that its estimate may be higher for batches of complex doubles
   return args.in == DType::cf64 && args.batch > 1 && args.n > kVagueCols && ratio() > kMost
-             ? "estimated to be slower than tensor_f64"
+             ? "estimated to be slower than tensor_f64 or tensor_f64_tma"
              : nullptr;
 }
 

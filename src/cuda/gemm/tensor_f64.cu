@@ -71,7 +71,8 @@ Shape shape_of(const GemmArgs& args, const DeviceInfo& device) {
           args.batch,
           real ? 1 : 4,
           std::max(device.compute_units, 1),
-          size_of(args.in)};
+          size_of(args.in),
+          memory_rate_of(device)};
 }
 
 /// A configuration: the size of a tile and the number of parts.
@@ -105,7 +106,7 @@ Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
     }
     return {};
   }
-  std::tuple key(args.in, args.m, args.n, args.k, args.batch, device.compute_units);
+  std::tuple key(args.in, args.m, args.n, args.k, args.batch, device.compute_units, shape.memory);
   thread_local Memo<decltype(key), Plan> memo;
   return memo(key, [&] { return mma64::choose(shape); });
 }

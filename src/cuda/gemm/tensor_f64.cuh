@@ -294,24 +294,32 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
       for (int j = 0; j < kN; ++j)
         y[to][j] = conjugate_by(load_element(b + read_b.at(j * 8, l * kTurns * 4)), sign_b);
     };
-    fetch(0, 0, 0);
-    for (int step = 0, stage = 0; step < steps; ++step) {
+    // Warps outside of C only copy; with turns the branch takes what it saves.
+    const auto take_steps = [&]<bool kMultiplies>() {
+      if constexpr (kMultiplies) fetch(0, 0, 0);
+      for (int step = 0, stage = 0; step < steps; ++step) {
 #pragma unroll
-      for (int l = 0; l < kSteps; ++l) {
-        if (l == kSteps - 1) {
-          __pipeline_commit();
-          __pipeline_wait_prior(kStages - 2);
-          __syncthreads();
-          stage = stage + 1 == kStages ? 0 : stage + 1;
+        for (int l = 0; l < kSteps; ++l) {
+          if (l == kSteps - 1) {
+            __pipeline_commit();
+            __pipeline_wait_prior(kStages - 2);
+            __syncthreads();
+            stage = stage + 1 == kStages ? 0 : stage + 1;
+          }
+          if constexpr (kMultiplies) fetch(stage, (l + 1) % kSteps, (l + 1) % 2);
+          copy(stage == 0 ? kStages - 1 : stage - 1, (l + 1) % kSteps);
+          if constexpr (kMultiplies)
+#pragma unroll
+            for (int i = 0; i < kM; ++i)
+#pragma unroll
+              for (int j = 0; j < kN; ++j) sum[i][j].add(x[l % 2][i], y[l % 2][j]);
         }
-        fetch(stage, (l + 1) % kSteps, (l + 1) % 2);
-        copy(stage == 0 ? kStages - 1 : stage - 1, (l + 1) % kSteps);
-#pragma unroll
-        for (int i = 0; i < kM; ++i)
-#pragma unroll
-          for (int j = 0; j < kN; ++j) sum[i][j].add(x[l % 2][i], y[l % 2][j]);
       }
-    }
+    };
+    if (kTurns > 1 || (p.m - i0 > reader.row() && p.n - j0 > reader.col()))
+      take_steps.template operator()<true>();
+    else
+      take_steps.template operator()<false>();
     __pipeline_commit();  // copies of no bytes, which write zeros all the same
     __pipeline_wait_prior(0);
     __syncthreads();  // before what writes to the panels next

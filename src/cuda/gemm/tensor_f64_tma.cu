@@ -65,21 +65,17 @@ tma64::Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
   return memo(key, [&] { return tma64::choose(shape); });
 }
 
-bool batch_fills(const GemmArgs& args, const DeviceInfo& device) {
-  return args.in == DType::f64 && fills_device(args, device);
-}
-
 /// An estimate for the kernels that the call would be left to.
 double cycles_of_others(const GemmArgs& args, const DeviceInfo& device) {
   const double by_elements = tensor_f64_cycles(args, device);
   if (args.in == DType::f64) {
     // In batches whose tiles begin and end all the time, fitted is faster than it estimates.
-    const double share = batch_fills(args, device) && args.k <= 128 ? 0.92 : 1;
+    const double share = fills_device(args, device) && args.k <= 128 ? 0.92 : 1;
     return std::min(by_elements, share * fitted_cycles(args, device));
   }
   // Where complex rows begin within lines, tensor_f64 asks for more of them than its model knows.
   constexpr std::uintptr_t kLine = 128;
-  return by_elements * (input_bits(args) % kLine == 0 ? 1 : 1.1);
+  return by_elements * (input_bits(args) % kLine == 0 ? 1 : args.batch > 1 ? 1.2 : 1.1);
 }
 
 /// Why it does not take a call, whatever others would take for it.
@@ -104,7 +100,8 @@ const char* refuses(const GemmArgs& args, const DeviceInfo& device) {
 /// Below it the smaller tiles of tensor_f64, and their shorter way to the first product, win.
 bool is_large(const GemmArgs& args, const DeviceInfo& device) {
   constexpr double kLeast = 200.0 * 200 * 200;
-  const double matrices = batch_fills(args, device) ? double(args.batch) : 1;
+  const bool counts_all = args.in == DType::cf64 || fills_device(args, device);
+  const double matrices = counts_all ? double(args.batch) : 1;
   return double(args.m) * double(args.n) * double(args.k) * matrices >= kLeast;
 }
 
@@ -128,8 +125,8 @@ void run_as(const GemmArgs& args, const CudaQueue& queue) {
   using namespace tma64;
   constexpr int kDoubles = int(sizeof(T)) / 8;  // elements of the maps
   const Plan plan = plan_of(args, queue.device());
-  const auto tiles = std::span<const TileInfo>(kTiles);
-  const TileInfo& t = kDoubles == 1 ? tiles[std::size_t(plan.tile)] : kComplexTiles[0];
+  const auto tiles = kDoubles == 1 ? std::span<const TileInfo>(kTiles) : kComplexTiles;
+  const TileInfo& t = tiles[std::size_t(plan.tile)];
   const bool swapped = is_swapped(args);
   Problem<T> p;
   static_cast<GemmProblem<T>&>(p) = gemm_problem<T, T>(args, queue, 1, 1);
@@ -153,9 +150,12 @@ void run_as(const GemmArgs& args, const CudaQueue& queue) {
       panels(p.B, args.B, b_along_k, args.n, swapped ? t.x : t.y, swapped ? p.batch_x : p.batch_y);
   p.tiles_x = int(ceil_div(swapped ? args.n : args.m, t.x));
   p.tiles_y = int(ceil_div(swapped ? args.m : args.n, t.y));
-  p.vectors_c = access_bits(args.C, args.batch, sizeof(T)) % 16 == 0;
+  const std::uintptr_t bits_c = access_bits(args.C, args.batch, sizeof(T));
+  p.vectors_c = bits_c % 16 == 0;
+  p.whole_c = bits_c % (kDoubles == 1 ? 16 : 128) == 0;
   p.parts = reinterpret_cast<T*>(queue.workspace.data() + gemm_pointer_bytes(args, queue.device()));
   const int cut_steps = int((plan.tiles - plan.whole) * plan.steps), ranges = int(plan.ranges);
+  p.skips = plan.skips;
   p.slices = plan.slices;
   p.schedule = {int(plan.tiles),
                 int(plan.whole),

@@ -55,11 +55,15 @@ struct Tile {
   // A group leaves its sums of the pairs that the others finish.
   static constexpr unsigned kExchange = unsigned((kGroups - 1) * kX * kY * int(sizeof(T)));
   static constexpr bool kJoins = joins(kX, kY, sizeof(T) == 8 ? 1 : 4);
-  // What is not stored as pairs. Of 128×128 it would take more registers than there are, and
-  // complex numbers may lie at multiples of 8 bytes.
+  // Fragments outside of C can be left out.
+  static constexpr bool kSkips = kBlocks > 1;
+  // What is not stored from fragments. Of the largest tiles it would take more registers than there
+  // are.
   static constexpr bool kByRows = kJoins;
   using Rows = EightRows<T, 16>;
-  static constexpr unsigned kRowsBytes = kByRows ? unsigned(kWarps * Rows::kSize * 8) : 0;
+  using NarrowRows = EightRows<T, 8>;  // of a fragment of Y that is alone
+  static constexpr unsigned kRowsBytes =
+      kByRows ? unsigned(kWarps * Rows::kSize * int(sizeof(T))) : 0;
   // Where one group has all steps, it is told by the producer which ones come: of as many pieces as
   // there can be from the one whose results are written to the one that is asked for.
   static constexpr bool kNotes = kGroups == 1;
@@ -70,7 +74,8 @@ struct Tile {
   static constexpr unsigned kShared =
       kStages * (kStageBytes + 16) + kExchange + kRowsBytes + (kNotes ? kNoteCount * 32 : 0) + 1024;
   static_assert(kGroups * kPlaces == kWarps && kM * kPairs % kGroups == 0 && kM % 2 == 0);
-  static_assert(kJoins || (kBlocks == 1 && kN % 2 == 0));
+  static_assert(kJoins || kBlocks == 1);
+  static_assert(!kSkips || (kPlaces == 4 && kN >= 2));
 };
 
 template <class T>
@@ -80,6 +85,8 @@ struct Problem : GemmProblem<T> {
   int tiles_x, tiles_y;   // of a matrix
   bool batch_x, batch_y;  // or one matrix for all
   bool vectors_c;         // rows of C begin at multiples of 16 bytes
+  bool whole_c;           // and where sectors do that fragments write whole
+  bool skips;             // fragments outside of C, by tiles that can
   int slices;             // of k, by as many blocks of a cluster; 1: blocks are alone
   T* parts;
 };
@@ -96,7 +103,12 @@ __device__ bool find_piece(const Problem<T>& p, int at, Piece& piece) {
       piece = {int(blockIdx.x) / slices, first, steps, -1};
       return at < steps;
     }
-  return now.find_piece(int(blockIdx.x), late(int(gridDim.x)), at, piece);
+  const int blocks = late(int(gridDim.x));
+  if (!now.find_piece(int(blockIdx.x), blocks, at, piece)) return false;
+  // In the first round each has its own.
+  if (Tile::kSkips && p.skips && piece.tile >= blocks && piece.tile < now.whole)
+    piece.tile = dealt(piece.tile, now.whole, blocks);
+  return true;
 }
 
 /// Where a tile is: those of a group of eight along x are walked along y.
@@ -120,11 +132,14 @@ struct Place {
 /// What is to be known of a piece; `steps` 0: there are no more.
 struct alignas(32) Note {
   int x, y, batch, part, steps;
+  int turn;  // of places in the tile among warps
 };
 template <class Tile, class T>
 __device__ Note note_of(const Problem<T>& p, const Piece& piece) {
   const Place<Tile> place(p, piece.tile);
-  return {place.x, place.y, place.batch, piece.part, piece.steps};
+  // At random, so that of tiles with few rows each scheduler has some.
+  const int turn = Tile::kSkips && p.skips ? int(unsigned(piece.tile) * 0x9e3779b1u >> 30) : 0;
+  return {place.x, place.y, place.batch, piece.part, piece.steps, turn};
 }
 
 /// How lanes read an operand: chunks; single doubles of the same k; or single doubles of the k that
@@ -137,12 +152,20 @@ template <class T, bool kAlongK, Read kRead>
 struct Panel {
   static constexpr int kWide = 128 / int(sizeof(T));                // elements of a box's row
   static constexpr unsigned kBoxBytes = kAlongK ? 0 : kWide * 128;  // along the side: box by box
+  static constexpr bool kOneByOne =                                 // elements along k
+      kRead == Read::SinglesAlongK || (!kAlongK && sizeof(T) == 8);
+  static constexpr int kEach = kOneByOne ? 2 : 1;
 
-  unsigned lane;  // offset of this lane's first access
-  unsigned next;  // how much farther odd fragments of 8 are, where the first begins within a box
+  /// Of this lane's accesses to the first fragment: for half `h` of a step at kEach h, for the
+  /// second of its elements along k, where those are read one by one, the next. The same to the
+  /// second fragment, where that may be in another box's row.
+  unsigned from[2 * kEach], from_odd[kRead == Read::Singles ? 2 * kEach : 1];
 
-  __device__ Panel(int outer, int g, int t) {
+  /// kKept: the compiler is not to find them out anew at each step.
+  template <bool kKept>
+  __device__ static Panel of(int outer, int g, int t) {
     const int chunk = 2 * t + t / 2;
+    unsigned lane, next = 0;
     if constexpr (kRead == Read::SinglesAlongK) {
       lane = unsigned((outer + g) * 128 + ((t / 2 * 4 ^ g) << 4) + t % 2 * 8);
     } else if constexpr (kAlongK) {
@@ -150,19 +173,21 @@ struct Panel {
     } else {
       const int k = chunk * 16 / int(sizeof(T));
       lane = unsigned(outer / kWide) * kBoxBytes + unsigned(k * 128);
+      // Odd fragments of 8 are in the next box, where the first begins within one.
       next = kRead == Read::Singles && outer % kWide != 0 ? kBoxBytes : 0;
       lane += kRead == Read::Singles ? unsigned(((g / 2 ^ k % 8) << 4) + g % 2 * 8)
                                      : unsigned((g ^ k % 8) << 4);
       if (next != 0) lane ^= 1 << 6;
     }
-  }
-  /// The offset for half `h` of a step, and for the first or the second of its two elements along
-  /// k where those are read one by one.
-  __device__ unsigned at(int h, int e) const {
-    const unsigned second = kRead == Read::SinglesAlongK || (!kAlongK && sizeof(T) == 8)
-                                ? unsigned(2 * h + e)
-                                : unsigned(h);
-    return lane ^ second << 4 ^ (kAlongK ? 0 : second << 7);
+    Panel panel;
+    const auto kept = [](unsigned x) { return kKept ? unsigned(late(int(x))) : x; };
+#pragma unroll
+    for (int i = 0; i < 2 * kEach; ++i) {
+      const unsigned to = unsigned(i) << 4 | (kAlongK ? 0 : unsigned(i) << 7);
+      panel.from[i] = kept(lane ^ to);
+      if constexpr (kRead == Read::Singles) panel.from_odd[i] = kept((lane ^ to ^ 1 << 6) + next);
+    }
+    return panel;
   }
 };
 
@@ -266,7 +291,7 @@ struct Fragments {
 #pragma unroll
     for (int l = 0; l < 4; ++l) {
       double* const to = x[i % 2] + 2 * l;
-      const unsigned from = stage + panel.at(l / 2, l % 2);
+      const unsigned from = stage + panel.from[l];
       if constexpr (kXAlongK) {
         to[0] = load_single(from + 16 * i * 128);
         to[1] = load_single(from + (16 * i + 8) * 128);
@@ -281,14 +306,16 @@ struct Fragments {
     for (int h = 0; h < 2; ++h) {
       double* const to = y[j] + 2 * h;
       if constexpr (kYAlongK && !kXAlongK) {
-        const double2 v = load_chunk(stage + panel.at(h, 0) + 8 * j * 128);
+        const double2 v = load_chunk(stage + panel.from[h] + 8 * j * 128);
         to[0] = v.x, to[1] = v.y;
       } else {
 #pragma unroll
         for (int e = 0; e < 2; ++e)
-          to[e] = load_single(kXAlongK ? stage + panel.at(h, e) + 8 * j * 128
-                                       : stage + (panel.at(h, e) ^ j % 2 << 6) +
-                                             j / 2 * panel.kBoxBytes + (j % 2 ? panel.next : 0));
+          if constexpr (kXAlongK)
+            to[e] = load_single(stage + panel.from[2 * h + e] + 8 * j * 128);
+          else
+            to[e] = load_single(stage + (j % 2 ? panel.from_odd : panel.from)[2 * h + e] +
+                                j / 2 * panel.kBoxBytes);
       }
     }
   }
@@ -321,7 +348,7 @@ struct Fragments<Complex<double>, kM, kN, kXAlongK, kYAlongK> {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const double2 v =
-          load_chunk(stage + panel.at(h, 0) + i * (kXAlongK ? 8 * 128 : panel.kBoxBytes));
+          load_chunk(stage + panel.from[h] + i * (kXAlongK ? 8 * 128 : panel.kBoxBytes));
       x[i % 2][4 * h] = v.x, x[i % 2][4 * h + 1] = v.y;
     }
   }
@@ -336,7 +363,7 @@ struct Fragments<Complex<double>, kM, kN, kXAlongK, kYAlongK> {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const double2 v =
-          load_chunk(stage + panel.at(h, 0) + j * (kYAlongK ? 8 * 128 : panel.kBoxBytes));
+          load_chunk(stage + panel.from[h] + j * (kYAlongK ? 8 * 128 : panel.kBoxBytes));
       y[j][2 * h] = v.x, y[j][2 * h + 1] = v.y;
     }
   }
@@ -402,6 +429,14 @@ __device__ void store_pair(T* c, int cols, T v, T w) {
     if (cols > 0) c[0] = v;
     if (cols > kApart<T>) c[kApart<T>] = w;
   }
+}
+
+/// use<n>() for the least n of 2 to kMost that `count` does not exceed, or kMost.
+template <int kMost, int kFirst = 2>
+__device__ void with_count(int count, auto&& use) {
+  if constexpr (kFirst < kMost)
+    if (count > kFirst) return with_count<kMost, kFirst + 1>(count, use);
+  use.template operator()<kFirst>();
 }
 
 /// kSwapped: X is op(B).
@@ -491,10 +526,16 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   hopper::take_registers<Tile::kRegisters>();
   const int warp = thread_now() / 32, lane = thread_now() % 32;
   const int group = warp / Tile::kPlaces;
+  // By a warp's number and its tile's turn.
   const auto x_of_warp = [](int w) { return w % Tile::kPlaces / Tile::kAcross * Tile::kWarpX; };
   const auto y_of_warp = [](int w) { return w % Tile::kAcross * Tile::kWarpY; };
-  const PanelX panel_x(x_of_warp(warp), lane / 4, lane % 4);
-  const PanelY panel_y(y_of_warp(warp), lane / 4, lane % 4);
+  PanelX panel_x;
+  PanelY panel_y;
+  const auto set_panels = [&](int w) {
+    panel_x = PanelX::template of<Tile::kSkips>(x_of_warp(w), lane / 4, lane % 4);
+    panel_y = PanelY::template of<Tile::kSkips>(y_of_warp(w), lane / 4, lane % 4);
+  };
+  set_panels(warp);
   const long long sign = sign_if(p.conjugate_a != p.conjugate_b);
   F f;
   // Before there is something to wait for: the divisions take 600 cycles.
@@ -523,28 +564,41 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     }
   };
   while (const int steps = steps_ahead()) {
+    int rows = kM, cols = kN;  // fragments of this warp that are inside of C
+    if (Tile::kSkips && p.skips) {
+      const Note ahead = Tile::kNotes ? notes[number] : place;
+      const int w = thread_now() / 32 + ahead.turn;
+      set_panels(w);
+      constexpr int kFragmentX = Tile::kWarpX / kM;
+      rows = (p.panels_x.size - ahead.x - x_of_warp(w) + kFragmentX - 1) / kFragmentX;
+      cols = (p.panels_y.size - ahead.y - y_of_warp(w) + 7) / 8;
+    }
 #pragma unroll
     for (int e = 0; e < kM * kN * 4; ++e) f.sum[e / 4 / kN][e / 4 % kN][e % 4] = 0;
     at += steps;
     int left = steps - group;  // of which every kGroups-th is this warp's
-    if (left > 0) {
+    // Of kRows by kCols fragments; where rows are but one, the next step's comes after its
+    // products.
+    const auto multiply_steps = [&]<int kRows, int kCols>() {
+      static_assert(kRows <= 1 || kRows % 2 == 0);
       const unsigned step = unsigned(at - left);
       unsigned stage = step % kStages, parity = step / kStages % 2;
       full(stage).wait(parity);
       unsigned x = panels + stage * Tile::kStageBytes;
       f.fetch_x(x, panel_x, 0);
 #pragma unroll
-      for (int j = 0; j < kN - 1; ++j) f.fetch_y(x + Tile::kBytesX, panel_y, j);
+      for (int j = 0; j < kCols - 1; ++j) f.fetch_y(x + Tile::kBytesX, panel_y, j);
+#pragma unroll 1
       do {
         const unsigned now = stage;
         bool ready = true;
 #pragma unroll
-        for (int i = 0; i < kM; ++i) {
+        for (int i = 0; i < kRows; ++i) {
           f.prepare_x(i, sign);
           f.multiply(i, 0);
           // What the product before the last one read is free: it takes what comes next.
           if (i == 0) {
-            f.fetch_y(x + Tile::kBytesX, panel_y, kN - 1);
+            f.fetch_y(x + Tile::kBytesX, panel_y, kCols - 1);
             // The next stage is looked for early: the answer takes its time.
             left -= kGroups;
             if (left > 0) {  // else the last step reads its own stage again, for nothing
@@ -554,16 +608,17 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
             }
           }
           __syncwarp();  // keeps the compiler from fetching earlier, for which registers are few
-          if (i == kM - 1) {
+          if (i == kRows - 1) {
             if (!ready) full(stage).wait(parity);
             x = panels + stage * Tile::kStageBytes;
           }
-          f.fetch_x(x, panel_x, (i + 1) % kM);
+          if (kRows > 1) f.fetch_x(x, panel_x, (i + 1) % kRows);
 #pragma unroll
-          for (int j = 1; j < kN; ++j) {
+          for (int j = 1; j < kCols; ++j) {
             f.multiply(i, j);
-            if (i == kM - 1) f.fetch_y(x + Tile::kBytesX, panel_y, j - 1);
+            if (i == kRows - 1) f.fetch_y(x + Tile::kBytesX, panel_y, j - 1);
           }
+          if (kRows == 1) f.fetch_x(x, panel_x, 0);
         }
         // Not before the branch of the wait, which comes after the last product of what was read of
         // the stage: the compiler moves an arrival up to where the last reads have only begun.
@@ -574,28 +629,53 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
       } while (left > 0);
       __syncwarp();
       if (releases) empty(stage).arrive_at(rank);
+    };
+    const auto pass_steps = [&] {  // of a warp that is outside of C
+      for (; left > 0; left -= kGroups) {
+        const unsigned step = unsigned(at - left), stage = step % kStages;
+        full(stage).wait(step / kStages % 2);
+        __syncwarp();
+        if (releases) empty(stage).arrive_at(rank);
+      }
+    };
+    if (left > 0) {
+      if constexpr (Tile::kSkips)
+        if (rows <= 0 || cols <= 0)
+          pass_steps();
+        else
+          with_count<kN>(cols, [&]<int kCols>() {
+            if (rows > kM / 2)
+              multiply_steps.template operator()<kM, kCols>();
+            else
+              multiply_steps.template operator()<kM / 2, kCols>();
+          });
+      else
+        multiply_steps.template operator()<kM, kN>();
     }
     f.finish(p.conjugate_a);
 
     const auto mine = [&](int s) { return s % kGroups == group; };
-    // use(i, j, e) for every sum of pair `s`.
-    [[maybe_unused]] const auto for_each_sum = [](int s, auto&& use) {
+    // use(two sums, their number among the warp's twos) for all of pair `s`.
+    [[maybe_unused]] const auto for_each_two = [&](int s, auto&& use) {
 #pragma unroll
-      for (int e = 0; e < 2 * kEach; ++e)
-        if (const int j = s % kPairs * 2 + e / kEach; j < kN) use(s / kPairs, j, e % kEach);
+      for (int e = 0; e < 4; ++e)
+        if (const int i = s / kPairs, j = s % kPairs * 2 + e / 2; j < kN)
+          use(f.sum[i][j] + e % 2 * 2, (i * kN + j) * 2 + e % 2);
     };
+    constexpr int kTwos = kM * kN * 2;  // of a warp
     if constexpr (kGroups > 1) {
       // Groups have sums of a part of k: each finishes a share of the tile and leaves the others.
-      constexpr int kLanes = 32 * Tile::kPlaces, kSums = kM * kN * kEach;
-      T* const left_here = reinterpret_cast<T*>(shared + (exchange - shared_address(shared))) +
-                           thread_now() % kLanes;
+      constexpr int kLanes = 32 * Tile::kPlaces;
+      double2* const left_here =
+          reinterpret_cast<double2*>(shared + (exchange - shared_address(shared))) +
+          thread_now() % kLanes;
       hopper::sync_named(1, 32 * Tile::kWarps);
 #pragma unroll
       for (int s = 0; s < kM * kPairs; ++s)
         if (!mine(s)) {
           const int place = (group - s % kGroups + kGroups) % kGroups - 1;  // among the others
-          for_each_sum(s, [&](int i, int j, int e) {
-            left_here[(place * kSums + (i * kN + j) * kEach + e) * kLanes] = f.at(i, j, e);
+          for_each_two(s, [&](const double* sum, int number) {
+            left_here[(place * kTwos + number) * kLanes] = {sum[0], sum[1]};
           });
         }
       hopper::sync_named(1, 32 * Tile::kWarps);
@@ -603,9 +683,9 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
       for (int s = 0; s < kM * kPairs; ++s)
         if (mine(s))
           for (int place = 0; place < kGroups - 1; ++place)
-            for_each_sum(s, [&](int i, int j, int e) {
-              auto&& sum = f.at(i, j, e);
-              sum = T(sum) + left_here[(place * kSums + (i * kN + j) * kEach + e) * kLanes];
+            for_each_two(s, [&](double* sum, int number) {
+              const double2 x = left_here[(place * kTwos + number) * kLanes];
+              sum[0] += x.x, sum[1] += x.y;
             });
     }
 
@@ -615,34 +695,31 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
     if constexpr (Tile::kJoins)
       if (joined) {
         // Each block of the cluster adds up a share of the tile, slice after slice.
-        constexpr int kVectors = kM * kN * kEach / 2;  // of a place
-        const int place = warp % Tile::kPlaces;
+        const int in_tile = warp % Tile::kPlaces;
         double2* const here =
             reinterpret_cast<double2*>(shared + (panels - shared_address(shared))) +
-            place * kVectors * 32 + lane;
+            in_tile * kTwos * 32 + lane;
         if constexpr (kGroups == 1) hopper::sync_named(1, 32 * Tile::kWarps);
 #pragma unroll
         for (int s = 0; s < kM * kPairs; ++s)
           if (mine(s))
-            for_each_sum(s, [&](int i, int j, int e) {
-              if (e % 2 == 0)
-                here[((i * kN + j) * kEach + e) / 2 * 32] = {f.at(i, j, e), f.at(i, j, e + 1)};
+            for_each_two(s, [&](const double* sum, int number) {
+              here[number * 32] = {sum[0], sum[1]};
             });
         sync_cluster();
         finished = 0;
 #pragma unroll
         for (int s = 0; s < kM * kPairs; ++s)
-          if (mine(s) && unsigned(place * kM * kPairs + s) % unsigned(p.slices) == rank) {
+          if (mine(s) && unsigned(in_tile * kM * kPairs + s) % unsigned(p.slices) == rank) {
             finished |= 1u << s;
-            for_each_sum(s, [&](int i, int j, int e) {
-              if (e % 2 != 0) return;
-              const unsigned at = shared_address(here + ((i * kN + j) * kEach + e) / 2 * 32);
+            for_each_two(s, [&](double* to, int number) {
+              const unsigned at = shared_address(here + number * 32);
               double2 sum = load_shared_of<double2>(at, 0);
               for (int slice = 1; slice < p.slices; ++slice) {
                 const double2 x = load_shared_of<double2>(at, unsigned(slice));
                 sum.x += x.x, sum.y += x.y;
               }
-              f.at(i, j, e) = sum.x, f.at(i, j, e + 1) = sum.y;
+              to[0] = sum.x, to[1] = sum.y;
             });
           }
       }
@@ -653,7 +730,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
       number = next_number(number);
     }
     const int thread = thread_now(), g = thread % 32 / 4, t = thread % 4;
-    const int x0 = x_of_warp(thread / 32), y0 = y_of_warp(thread / 32);
+    const int x0 = x_of_warp(thread / 32 + place.turn), y0 = y_of_warp(thread / 32 + place.turn);
     // use(number, row, column, v, w) for every pair of sums of a fragment of X and two of Y, its
     // place relative to this lane's first one.
     const int x1 = x0 + g * F::kApartX, y1 = y0 + (kSwapped ? 2 * t : F::first_y(t));
@@ -700,35 +777,41 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
           });
         }
       };
-      if (cols == kCols && p.vectors_c) {
+      if (cols == kCols && (Tile::kByRows ? p.whole_c : p.vectors_c)) {
         finish.template operator()<true>();
       } else if constexpr (Tile::kByRows) {
-        // Eight rows at a time, those of half of a pair of fragments.
-        const typename Tile::Rows staged{
-            reinterpret_cast<T*>(shared + (rows_out - shared_address(shared))) +
-                thread / 32 * Tile::Rows::kSize,
-            thread % 32};
+        // Eight rows at a time, those of half of a pair of fragments of doubles.
+        constexpr int kHalves = kEach / 2;
+        T* const staged_at = reinterpret_cast<T*>(shared + (rows_out - shared_address(shared))) +
+                             thread / 32 * Tile::Rows::kSize;
+        const auto by_rows = [&]<class Rows>(int s, int h, int row, int col) {
+          const Rows staged{staged_at, thread % 32};
+          for_each_pair(s, [&](int e, int, int, T v, T w) {
+            if (e / 2 != h) return;
+            if constexpr (kSwapped)
+              staged.put(2 * t + e % 2, 2 * g, v, w);
+            else
+              staged.template put<kApart<T>>(g, e % 2 * 8 + F::first_y(t), v, w);
+          });
+          constexpr int kRowsApart = kSwapped ? 1 : F::kApartX;
+          staged.store(p, c + row * p.ldc + col, kRowsApart * p.ldc,
+                       (rows - row + kRowsApart - 1) / kRowsApart, cols - col, false, p.vectors_c);
+        };
 #pragma unroll
         for (int s = 0; s < kM * kPairs; ++s) {
           if (!finishes(s)) continue;
 #pragma unroll
-          for (int h = 0; h < 2; ++h) {
-            for_each_pair(s, [&](int e, int, int, T v, T w) {
-              if (e / 2 != h) return;
-              if constexpr (kSwapped)
-                staged.put(2 * t + e % 2, 2 * g, v, w);
-              else
-                staged.put(g, e % 2 * 8 + 2 * t, v, w);
-            });
+          for (int h = 0; h < kHalves; ++h) {
             const bool alone = s % kPairs * 2 + 1 == kN;
             if (kSwapped && alone && h == 1) continue;
-            constexpr int kApart = kSwapped ? 1 : F::kApartX;  // rows
             const int side = y0 + s % kPairs * 16;
             const int row = kSwapped ? side + 8 * h : x0 + F::farther_x(s / kPairs, h);
             const int col = kSwapped ? x0 + s / kPairs * 16 : side;
-            staged.store(p, c + row * p.ldc + col, kApart * p.ldc,
-                         (rows - row + kApart - 1) / kApart,
-                         !kSwapped && alone ? min(cols - col, 8) : cols - col, false);
+            if (row >= rows || col >= cols) continue;
+            if (!kSwapped && alone)
+              by_rows.template operator()<typename Tile::NarrowRows>(s, h, row, col);
+            else
+              by_rows.template operator()<typename Tile::Rows>(s, h, row, col);
           }
         }
       } else {

@@ -11,6 +11,7 @@
 #include <span>
 
 #include "cuda/gemm/clusters.hpp"
+#include "cuda/gemm/inside.hpp"
 #include "cuda/gemm/schedule.hpp"
 
 namespace mblas::cuda::gemm::tma64 {
@@ -24,12 +25,18 @@ struct TileInfo {
   int blocks = 1;   ///< of a multiprocessor
 };
 
+/// What is left out at once of either side where it is outside of C, by tiles of which a
+/// multiprocessor has two.
+inline constexpr int kPieceX = 16, kPieceY = 8;
+
 /// Warps of a block that ask for boxes; one, where both operands run along k.
 inline constexpr int kProducers = 4;
 
 /// Whether slices of k may be a cluster's, which adds them up, and several warps ask for boxes: the
 /// largest tiles lack the registers, and are seldom too few for all multiprocessors.
-constexpr bool joins(int x, int y, int products) { return products == 1 && x * y < 128 * 128; }
+constexpr bool joins(int x, int y, int products) {
+  return x * y * (products == 1 ? 1 : 2) < 128 * 128;
+}
 
 /// By number; figures of an H100.
 // clang-format off
@@ -44,7 +51,11 @@ inline constexpr TileInfo kTiles[] = {
     {64, 48, 16, 7, 0.927, 1903, 0.55, 2},
 };
 // clang-format on
-inline constexpr TileInfo kComplexTiles[] = {{64, 128, 8, 8, 0.946, 10550, 0.77}};
+inline constexpr TileInfo kComplexTiles[] = {
+    {64, 128, 8, 8, 0.946, 10550, 0.77},  {64, 48, 8, 7, 0.886, 7092, 0.77, 2},
+    {64, 32, 8, 8, 0.870, 4098, 0.77, 2}, {64, 48, 8, 10, 0.915, 7615, 0.77},
+    {64, 32, 8, 12, 0.907, 5147, 0.77},
+};
 inline constexpr int kSlices[] = {2, 3, 4, 6};  // of k, in which a cluster computes a tile
 
 struct Shape {
@@ -67,6 +78,15 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
+/// Which of the first `whole` tiles a block takes in the place of `tile`, its own of a round of
+/// `blocks`: one more to the right in each round, so that of tiles at the edges of C, which take
+/// less, each block has some.
+constexpr int dealt(int tile, int whole, int blocks) {
+  const int round = tile / blocks, first = round * blocks;
+  const int count = whole - first < blocks ? whole - first : blocks;
+  return first + (tile - first + round) % count;
+}
+
 /// use(tile, configuration) for every one that there is.
 void for_each_config(std::span<const TileInfo> tiles, int products, auto&& use) {
   for (int tile = 0; tile < int(tiles.size()); ++tile) {
@@ -82,6 +102,7 @@ struct Plan {
   int tile = -1;
   std::int64_t tiles = 0, whole = 0, ranges = 0, steps = 0;
   int slices = 1;
+  bool skips = false;  ///< what is outside of C is left out
   double part_bytes = 0;
   double cycles = std::numeric_limits<double>::infinity();
 };
@@ -106,6 +127,10 @@ inline Plan plan_of(const Shape& s, int tile, const Config& config) {
   constexpr int kLeastSteps = 4;         // of a range, or a slice
   constexpr double kMostPartBytes = 256 << 20;
   constexpr double kMost = 1 << 30;  // tiles; steps of a block, and those that are cut
+
+  constexpr double kTogether = 0.3;  // of a tile's warps: see share_inside()
+  // Skipping takes some hundred cycles of a tile: of doubles no more than this is to be inside.
+  constexpr double kMostInside = 0.78;
 
   const TileInfo& t = s.tiles[std::size_t(tile)];
   Plan plan;
@@ -139,10 +164,16 @@ inline Plan plan_of(const Shape& s, int tile, const Config& config) {
   const bool shared = joins(t.x, t.y, s.products) && !s.along_x;
   const double multiply = double(t.x) * t.y * t.depth * s.products / kMultiplyAdds / t.rate *
                           (s.along_x || s.products > 1 ? 1 : 1 + kAcross / t.x + kAcross / t.y);
+  double inside = 1;  // share of a tile's multiply-adds that are
+  if (t.blocks > 1) {
+    const Inside in_x(s.x, t.x, t.x / 2, kPieceX), in_y(s.y, t.y, t.y / 2, kPieceY);
+    plan.skips = s.products > 1 || (s.batch > 1 && in_x.mean * in_y.mean < kMostInside);
+    if (plan.skips) inside = share_inside(in_x, in_y, std::ceil(tiles / units), kTogether);
+  }
   // While so many blocks of a multiprocessor are in work.
   const auto step = [&](std::int64_t at_once) {
     const double share = at_once < t.blocks ? kAlone : double(at_once);
-    return std::max({share * multiply, way / t.stages,
+    return std::max({share * inside * multiply, way / t.stages,
                      kBox * (shared ? std::ceil(boxes / kProducers) : boxes)});
   };
 
