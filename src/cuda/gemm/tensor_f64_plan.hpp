@@ -78,8 +78,7 @@ inline Plan plan_of(const Shape& s, int tile, int splits) {
   // does not.
   constexpr double kCachedBytes = 2300, kMemoryShare = 0.83, kCacheBytes = 30e6;
   constexpr double kSecondKernel = 3590;
-  constexpr double kSums = 99;  // elements that the second kernel adds up
-
+  constexpr double kSums = 99;       // elements that the second kernel adds up
   constexpr double kTogether = 0.7;  // of a block's warps: see share_inside()
 
   const TileInfo& t = s.tiles[std::size_t(tile)];

@@ -85,7 +85,7 @@ struct Problem : GemmProblem<T> {
   int tiles_x, tiles_y;   // of a matrix
   bool batch_x, batch_y;  // or one matrix for all
   bool vectors_c;         // rows of C begin at multiples of 16 bytes
-  bool whole_c;           // and where sectors do that fragments write whole
+  bool whole_c;           // they begin where fragments write sectors of 32 bytes whole
   bool skips;             // fragments outside of C, by tiles that can
   int slices;             // of k, by as many blocks of a cluster; 1: blocks are alone
   T* parts;

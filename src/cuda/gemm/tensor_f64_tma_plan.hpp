@@ -51,6 +51,7 @@ inline constexpr TileInfo kTiles[] = {
     {64, 48, 16, 7, 0.927, 1903, 0.55, 2},
 };
 // clang-format on
+/// But for the first figures of an H200.
 inline constexpr TileInfo kComplexTiles[] = {
     {64, 128, 8, 8, 0.946, 10550, 0.77},  {64, 48, 8, 7, 0.886, 7092, 0.77, 2},
     {64, 32, 8, 8, 0.870, 4098, 0.77, 2}, {64, 48, 8, 10, 0.915, 7615, 0.77},
@@ -127,7 +128,6 @@ inline Plan plan_of(const Shape& s, int tile, const Config& config) {
   constexpr int kLeastSteps = 4;         // of a range, or a slice
   constexpr double kMostPartBytes = 256 << 20;
   constexpr double kMost = 1 << 30;  // tiles; steps of a block, and those that are cut
-
   constexpr double kTogether = 0.3;  // of a tile's warps: see share_inside()
   // Skipping takes some hundred cycles of a tile: of doubles no more than this is to be inside.
   constexpr double kMostInside = 0.78;
