@@ -622,8 +622,10 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
     return "for at least 8192 rows where op(B) has more than 2048 elements";
   // Of so few rows each warp has a piece or two, before which B is copied.
   const bool floats = args.in == DType::f32;
-  if (args.config == kOwnChoice && args.k <= (floats ? 32 : 24) && args.m < (floats ? 4096 : 3000))
-    return "slower than short_k";
+  const std::int64_t least =
+      floats ? (args.k <= 32 ? 4096 : kLeastRows) : (args.k <= 12 ? 3000 : kLeastRowsLarge);
+  if (args.config == kOwnChoice && args.m < least)
+    return floats ? "slower than short_k" : "slower than short_k or tensor_f64";
   if (args.in == DType::f64 && device.capability < 80) return "fp64 tensor cores came with 8.0";
   if (way_of(args, device) == By::Planes)
     if (const char* reason = cannot_split(args, device)) return reason;
