@@ -279,7 +279,7 @@ TEST_P(Gpu, ForcedTilesOfFewColumns) {
 
 /// Tiles of all widths, cut, or in slices of k that a cluster adds up: k's last step and the last
 /// tiles in part, by all numbers of fragments of a warp, C read or not, its rows at multiples of 16
-/// bytes or anywhere.
+/// bytes, of 64 (complex: whole lines), or anywhere.
 TEST_P(Gpu, ForcedTilesOfDoubles) {
   if (GetParam() != "cuda" || queue->device().capability != 90)
     GTEST_SKIP() << "for tensor_f64_tma";
@@ -287,19 +287,18 @@ TEST_P(Gpu, ForcedTilesOfDoubles) {
                                 const std::string& config) {
     for (const Op a : {Op::NoTrans, Op::Trans})
       for (const Op b : {Op::NoTrans, type == DType::cf64 ? Op::ConjTrans : Op::Trans})
-        for (const bool aligned : {false, true}) {
-          const auto problem =
-              cases::prepare(cases::GemmCase{.in = type,
-                                             .out = type,
-                                             .transA = a,
-                                             .transB = b,
-                                             .m = m,
-                                             .n = n,
-                                             .k = k,
-                                             .ldc = aligned ? (n + 15) / 8 * 8 : (n + 2) | 1,
-                                             .alpha = {0.5, 0},
-                                             .beta = {aligned ? 0.0 : 2.0, 0},
-                                             .batch = 2});
+        for (const std::int64_t ldc : {n + n % 2 + 2, (n + 15) / 8 * 8, (n + 2) | 1}) {
+          const auto problem = cases::prepare(cases::GemmCase{.in = type,
+                                                              .out = type,
+                                                              .transA = a,
+                                                              .transB = b,
+                                                              .m = m,
+                                                              .n = n,
+                                                              .k = k,
+                                                              .ldc = ldc,
+                                                              .alpha = {0.5, 0},
+                                                              .beta = {ldc % 2 != 0 ? 2.0 : 0.0, 0},
+                                                              .batch = 2});
           expect_correct(*problem, "gemm=tensor_f64_tma:" + config);
         }
   };

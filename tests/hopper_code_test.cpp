@@ -113,8 +113,9 @@ std::string events_of(const Kernel& kernel) {
 /// An arrival that frees a stage of a loop of DMMA for the copy engine.
 struct Release {
   bool after_wait = false;  ///< for the next stage: no instruction is moved past that branch
-  /// Registers read from shared memory before that wait, which no product has used by then.
-  std::size_t unused = 0;
+  /// Registers read from shared memory before that wait, which no product has used by then, nor by
+  /// the arrival.
+  std::size_t unused_at_wait = 0, unused = 0;
 };
 
 /// In the order of the code, one for each loop: the first arrival after the next stage has been
@@ -141,6 +142,7 @@ std::vector<Release> releases_of(const Kernel& kernel) {
     } else if (letter_of(i) == 'P' && looked) {
       release.after_wait = true;
       before = read;
+      release.unused_at_wait = before.size();
     } else if (letter_of(i) == 'P') {
       read.clear();  // before a loop: what the last step of another one has read for nothing
     } else if (letter_of(i) == 'r' && looked) {
@@ -155,13 +157,18 @@ std::vector<Release> releases_of(const Kernel& kernel) {
 // Else the copy engine may overwrite what is still to be read: results of tensor_f64_tma were wrong
 // where blocks waited for memory.
 TEST(HopperCode, StagesOfDoublesAreReleasedOnceTheyHaveBeenUsed) {
-  std::size_t loops = 0;
+  std::size_t loops = 0, of_one_row = 0;
   for (const Kernel& kernel : kernels_of(MBLAS_HOPPER_F64_OBJECT))
     for (const Release& release : releases_of(kernel)) {
       ++loops;
       EXPECT_TRUE(release.after_wait) << kernel.name;
       EXPECT_EQ(release.unused, 0u) << kernel.name;
+      of_one_row += release.unused_at_wait > 0;
     }
+  EXPECT_EQ(of_one_row, 4 * (4 + 3 + 2u))
+      << "loops of a single row of fragments, which 64x80, 64x64 and 64x48 have where there are "
+         "two, "
+         "for each number of columns: their last one is used after the wait; all others' before";
   EXPECT_EQ(loops, 4 * (5 + 8 + 6 + 4 + 3 + 4 + 2u))
       << "by four majors: one of each tile that has a multiprocessor for itself; of 64x80, 64x64, "
          "64x48 and complex 64x48 and 64x32, where there are two, by rows and columns";

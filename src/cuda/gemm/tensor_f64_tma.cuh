@@ -75,7 +75,7 @@ struct Tile {
       kStages * (kStageBytes + 16) + kExchange + kRowsBytes + (kNotes ? kNoteCount * 32 : 0) + 1024;
   static_assert(kGroups * kPlaces == kWarps && kM * kPairs % kGroups == 0 && kM % 2 == 0);
   static_assert(kJoins || kBlocks == 1);
-  static_assert(!kSkips || (kPlaces == 4 && kN >= 2));
+  static_assert(!kSkips || (kPlaces == 4 && kNotes && kN >= 2));
 };
 
 template <class T>
@@ -566,7 +566,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
   while (const int steps = steps_ahead()) {
     int rows = kM, cols = kN;  // fragments of this warp that are inside of C
     if (Tile::kSkips && p.skips) {
-      const Note ahead = Tile::kNotes ? notes[number] : place;
+      const Note ahead = notes[number];
       const int w = thread_now() / 32 + ahead.turn;
       set_panels(w);
       constexpr int kFragmentX = Tile::kWarpX / kM;
@@ -621,9 +621,10 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
           if (kRows == 1) f.fetch_x(x, panel_x, 0);
         }
         // Not before the branch of the wait, which comes after the last product of what was read of
-        // the stage: the compiler moves an arrival up to where the last reads have only begun.
-        // Those of warps in the producer's quarter of the multiprocessor queue behind its requests,
-        // and the next step's box overtakes them. tests/hopper_code_test.cpp reads the code for it.
+        // the stage (of a single row one is used after it): the compiler moves an arrival up to
+        // where the last reads have only begun. Those of warps in the producer's quarter of the
+        // multiprocessor queue behind its requests, and the next step's box overtakes them.
+        // tests/hopper_code_test.cpp reads the code for it.
         __syncwarp();
         if (releases && left > 0) empty(now).arrive_at(rank);
       } while (left > 0);

@@ -2,7 +2,6 @@
 #include "cuda/gemm/tensor_f64_tma_run.cuh"
 
 namespace mblas::cuda::gemm::tma64 {
-
 namespace {
 
 template <class Tile>
