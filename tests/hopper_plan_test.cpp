@@ -179,6 +179,35 @@ TEST(HopperPlan, BatchesFetchLittle) {
   EXPECT_EQ(tile_of(256, 100), "128x128");  // not 128x96
 }
 
+// However short k is, a tile takes until its results are on their way: an H200, us, by 64x128 and
+// by what was estimated to take as long, 6.0 and 8.6 (128x64 by two), 27 and 36 (128x176).
+TEST(HopperPlan, ShortSumsTakeTheTimeOfResults) {
+  hopper::Shape x = half_shape(16, 352, 56, true, true);
+  x.batch = 220;
+  x.filled = true;
+  x.loose_a = x.loose_b = true;
+  x.box_b = 64;
+  EXPECT_EQ(tile_name(choose(x)), "64x128");
+  x = half_shape(32, 480, 8, true, false);
+  x.batch = 1108;
+  x.filled = true;
+  x.loose_a = x.loose_b = true;
+  x.box_a = 64;
+  EXPECT_EQ(tile_name(choose(x)), "64x128");
+}
+
+// Eight rows that lie across k are 16 bytes of each line, which all tiles ask for at a time: the
+// more tiles, the longer. 8x4840x848 by 64x64 takes 10.7 us, by 64x128 6.6.
+TEST(HopperPlan, NarrowBoxesAreAskedForByFewTiles) {
+  hopper::Shape x = half_shape(8, 4840, 848, true, false);
+  x.box_a = 64;
+  const double many = plan_of(x, {4, 1, 1}).microseconds, few = plan_of(x, {3, 1, 1}).microseconds;
+  EXPECT_EQ(kHalfTiles[4].cols, 64);
+  EXPECT_GT(many, 1.1 * few);
+  x.box_a = 0;
+  EXPECT_LT(plan_of(x, {4, 1, 1}).microseconds, few) << "along k each has lines of its own";
+}
+
 // A block that brings its half of a panel outside of the matrix takes several times as long; halves
 // are of eight columns or more.
 TEST(HopperPlan, ClustersShareColumns) {

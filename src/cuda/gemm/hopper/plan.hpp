@@ -146,6 +146,9 @@ struct Cost {
   static constexpr double kHidden = 0.145;      // of what takes less time, products or memory
   static constexpr double kRagged = 1.22;       // of narrow boxes whose rows end inside of a sector
   static constexpr double kLine = 5.95e-4;      // that a block for itself fetches
+  // Of a line that blocks of several tiles ask for at a time, by a request for each row of a box
+  // that has a part of it: they wait for each other at the second-level cache.
+  static constexpr double kRequest = 1.2e-3;
   static constexpr double kMemoryBytes = 5.97e6;  // of A, B and C a microsecond, all blocks busy
   static constexpr double kFewBlocks = 0.228;     // power of their share by which fewer are slower
   // Of the memory's rate, for more bytes than the second-level cache holds; of rows that slices
@@ -153,6 +156,9 @@ struct Cost {
   static constexpr double kMemoryShare = 0.88, kSlicedRows = 1.03, kCacheBytes = 48e6;
   // Of a batch that memory limits, each byte that its blocks fetch, most of it from the cache.
   static constexpr double kFetched = 5e-8;
+  // What a tile takes at least of consumers that alternate, of which two have one each, and each
+  // element of it, however short k is: until the last of its results is on its way.
+  static constexpr double kTurn = 0.43, kTurnElement = 3.7e-5;
   // An element of results that are not boxes, more than in boxes, also while others multiply.
   static constexpr double kByThreads = 1e-4;
   // Steps of blocks that fetch all for themselves (the clock is lower where more power is drawn),
@@ -229,7 +235,13 @@ inline Plan plan_of(Shape x, const Config& c) {
   };
   const double lines = lines_of(t.rows, x.m, x.loose_a, x.box_a) +
                        lines_of(t.cols, x.n, x.loose_b, x.box_b) / c.cluster;
-  const double step = std::max(t.step, lines * 128 / Cost::kStepBytes);
+  const auto requests_of = [&](std::int64_t size, int box, std::int64_t tiles) {
+    return box > size ? double(std::min(tiles, at_once)) * box / double(size) : 0;
+  };
+  const double requests =
+      std::max(requests_of(x.m, x.box_a, p.cols), requests_of(x.n, x.box_b, p.rows));
+  const double shared = requests * Cost::kRequest;
+  const double step = std::max({t.step, lines * 128 / Cost::kStepBytes, shared});
   const bool once = all <= at_once;
   const double together = c.cluster == 1   ? once ? 1 : Cost::kApart
                           : c.cluster == 4 ? Cost::kFour
@@ -239,7 +251,7 @@ inline Plan plan_of(Shape x, const Config& c) {
   // A block for itself waits for its lines, unless it takes few steps, whose boxes run along k or
   // are narrow.
   const bool waits = many || (std::min(x.m, x.n) > kNarrow && x.box_a + x.box_b > 0);
-  const double alone = waits ? std::max(t.alone, std::min(lines * Cost::kLine, step)) : t.alone;
+  const double alone = std::max({t.alone, shared, waits ? std::min(lines * Cost::kLine, step) : 0});
   const auto round = [&](double blocks, double steps) {
     const double busy = std::min(blocks / double(at_once), 1.0);
     const double half = x.processors / 2;
@@ -252,7 +264,12 @@ inline Plan plan_of(Shape x, const Config& c) {
   const double rounds = std::ceil(whole / double(at_once));
   const double rounds_cut = std::ceil(items / double(at_once));
   const double steps = double(x.steps);
-  const double loops = rounds * round(whole, steps) + rounds_cut * round(items, p.slice_steps);
+  const double turn = t.alternating ? Cost::kTurn + Cost::kTurnElement * t.rows * t.cols : 0;
+  const auto in_turn = [&](double count, double time) {
+    return count > 1 ? time + (count - 1) * std::max(time, turn) : count * time;
+  };
+  const double loops =
+      in_turn(rounds, round(whole, steps)) + in_turn(rounds_cut, round(items, p.slice_steps));
   // Fewer blocks read memory more slowly: 112 of 132 at 3.8 TB/s.
   const double all_steps = whole * steps + items * p.slice_steps;  // of clusters
   const double busy = all_steps / (double(at_once) * (rounds * steps + rounds_cut * p.slice_steps));
