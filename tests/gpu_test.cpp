@@ -424,13 +424,13 @@ TEST_P(Gpu, ProductsOfAWarpEach) {
     }
 }
 
-/// Several blocks along both sides of C by each number of columns, and batches; operands from
-/// vectors and from single elements, conjugated or not.
+/// Several blocks along both sides of C by each number of columns, of few rows and as many as they
+/// have, and batches; operands from vectors and from single elements, conjugated or not.
 TEST_P(Gpu, ShortSumsInSeveralBlocks) {
   if (GetParam() != "cuda") GTEST_SKIP() << "for short_k";
   constexpr Sizes kSizes[] = {{300, 1300, 24, 1}, {299, 1301, 17, 1}, {1027, 140, 8, 1},
                               {77, 190, 5, 40},   {40, 96, 16, 200},  {513, 261, 32, 2},
-                              {61, 2050, 1, 3}};
+                              {61, 2050, 1, 3},   {20011, 37, 8, 1},  {5003, 61, 29, 1}};
   constexpr Op kRealOps[] = {Op::NoTrans, Op::Trans};
   constexpr Op kComplexOps[] = {Op::NoTrans, Op::Trans, Op::ConjTrans, Op::ConjNoTrans};
   int which = 0;

@@ -334,14 +334,21 @@ TEST(SmallChoice, TakesTheFastest) {
            Call{DType::f32, 16, 16, 16, 100000, "tiny"},
            Call{DType::f32, 65, 65, 65, 300, "whole_batch"},
            Call{DType::f32, 711, 711, 24, 1, "short_k"},
-           Call{DType::f32, 128, 1000, 32, 1, "simt"},
+           Call{DType::f32, 8, 32, 32, 353, "simt"},
+           Call{DType::f32, 4096, 4096, 32, 1, "short_k"},
+           Call{DType::f32, 30671, 26, 3, 1, "short_k"},
+           Call{DType::f32, 76795, 64, 64, 1, "tall"},
+           Call{DType::f64, 29072, 16, 12, 1, "tall"},
+           Call{DType::f64, 31404, 33, 28, 1, "tensor_f64"},
+           Call{DType::f32, 375, 5, 1595, 1, "few_vectors"},
+           Call{DType::f32, 8, 384, 496, 22, "simt"},
            Call{DType::f64, 20, 28, 60, 1500, "tensor_batch"},
            Call{DType::f64, 8, 16, 456, 694, "tensor_f64"},
            Call{DType::f64, 3000, 711, 24, 1, "short_k"},
            Call{DType::f64, 711, 711, 24, 1, "short_k"},
            Call{DType::f32, 144, 57, 13, 1, "short_k"},
            Call{DType::f32, 711, 3, 24, 1, "short_k"},
-           Call{DType::f64, 711, 3, 24, 1, "short_k"},
+           Call{DType::f64, 711, 3, 24, 1, "tensor_f64"},
            Call{DType::cf32, 20, 28, 60, 1500, "whole_batch"},
            Call{DType::cf32, 33, 33, 33, 300, "whole_batch"},
            Call{DType::cf32, 65, 65, 65, 300, "whole_batch"},
@@ -352,11 +359,12 @@ TEST(SmallChoice, TakesTheFastest) {
            Call{DType::f64, 16, 16, 16, 1462, "tiny_warp"},
            Call{DType::cf64, 33, 33, 33, 2000, "tensor_batch"},
            Call{DType::cf64, 12, 12, 12, 5269, "tiny_warp"},
-           Call{DType::cf32, 127, 444, 23, 1, "simt"},
+           Call{DType::cf32, 127, 444, 23, 1, "short_k"},
+           Call{DType::cf32, 6003, 7, 27, 1, "simt"},
            Call{DType::cf32, 3000, 711, 24, 1, "short_k"},
            Call{DType::cf64, 30, 47, 54, 1543, "tensor_batch"},
            Call{DType::f32, 192, 42, 8, 289, "short_k"},
-           Call{DType::f32, 383, 26, 23, 4252, "simt"},
+           Call{DType::f32, 383, 26, 23, 4252, "short_k"},
            Call{DType::f64, 374, 21, 8, 3954, "short_k"},
            Call{DType::cf32, 220, 165, 8, 276, "short_k"},
            Call{DType::cf32, 36, 59, 20, 15265, "short_k"},
@@ -389,16 +397,18 @@ TEST(SmallChoice, TakesTheFastest) {
   }
 }
 
-// An H200, us, there and by tensor_mma: 33³ 9.7 and 22.6, 65³ 66 and 105; 4×216×240 146,
-// tensor_wgmma 103.
+// An H200, us, there and by tensor_mma: 33³ 9.7 and 22.6, 65³ 66 and 105; 4×216×240 147 and 130,
+// tensor_wgmma 108; 12×12×28 5.3 and 9.1 by thin_batch, 6×6×340 14.3, thin_batch 11.3.
 TEST(SmallChoice, TakesBatchesOfTf32Whole) {
   const auto taken = [](const auto&... sizes) {
     return batch_taken_by(DType::f32, Compute::TF32, sizes...);
   };
   EXPECT_EQ(taken(33, 33, 33, 2000), "tensor_batch");
   EXPECT_EQ(taken(65, 65, 65, 2000), "tensor_batch");
-  EXPECT_NE(taken(4, 216, 240, 1856), "tensor_batch");
+  EXPECT_EQ(taken(4, 216, 240, 1856), "tensor_wgmma");
   EXPECT_NE(taken(12, 12, 12, 3985), "tensor_batch");
+  EXPECT_EQ(taken(12, 12, 28, 3769), "tensor_batch");
+  EXPECT_EQ(taken(6, 6, 340, 2113), "thin_batch");
   EXPECT_NE(taken(33, 33, 33, 1), "tensor_batch");
 }
 

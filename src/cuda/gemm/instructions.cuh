@@ -35,10 +35,12 @@ __device__ inline void stall() {
 #endif
 }
 
-/// Copies the first `bytes` of kBytes, and zeros for the rest.
-template <int kBytes>
+/// Copies the first `bytes` of kBytes, and zeros for the rest. `kCached`: 16 bytes, too, by way of
+/// the first-level cache, as fewer are; what many blocks read at a time is asked for once by each
+/// multiprocessor then.
+template <int kBytes, bool kCached = false>
 __device__ void copy_async(unsigned dst, const void* src, int bytes) {
-  if constexpr (kBytes == 16) {
+  if constexpr (kBytes == 16 && !kCached) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst), "l"(src), "r"(bytes)
                  : "memory");
   } else {

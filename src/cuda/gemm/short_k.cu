@@ -75,7 +75,8 @@ struct Variant {
   static constexpr int kPitch = kLimits.pitch();
 };
 
-/// Starts to copy `count` lines along k, the first `k` elements of each and then zeros.
+/// Starts to copy `count` lines along k, the first `k` elements of each and then zeros. B's are the
+/// same for many blocks at a time, which would wait for each other at the second-level cache.
 template <class V, int kEach, class T>
 __device__ void copy_lines(T* to, const T* from, std::int64_t ld, int count, int k) {
   constexpr int kAcross = V::kDepth / kEach, kAtOnce = kThreads / kAcross;
@@ -88,7 +89,7 @@ __device__ void copy_lines(T* to, const T* from, std::int64_t ld, int count, int
   unsigned at = shared_address(to + line * V::kPitch + l);
 #pragma unroll 4
   for (; line < count; line += kAtOnce, from += hop, at += kAtOnce * V::kPitch * sizeof(T))
-    cuda::copy_async<kEach* int(sizeof(T))>(at, from, bytes);
+    cuda::copy_async<kEach* int(sizeof(T)), true>(at, from, bytes);
 }
 template <class V, class T>
 __device__ void copy_lines(T* to, const T* from, std::int64_t ld, int count, int k, bool vectors) {
@@ -206,38 +207,59 @@ struct Plan {
   std::int64_t strips = 0, chunks = 0;
   std::size_t shared = 0;  // bytes of a block
   bool fits = false;
+  double microseconds = 0;
 };
 
-/// What a plan's time is by a model, fitted to 1,300 batches and 500 single products of the four
-/// types with each number of columns, on an H200. Microseconds: blocks wait for what they copy and
-/// for one row after another; together they wait for multiply-adds, for A and for memory.
+/// What a plan's time is by a model, fitted to 1,000 products of the four types, batches among
+/// them, by each number of columns and five numbers of blocks, within graphs on an H200, and within
+/// a tenth of them. Microseconds: blocks wait for B's elements, and those that there was no room
+/// for begin later; together they wait for multiply-adds, for A and for memory.
 double estimate(const Plan& plan, const GemmArgs& args, const DeviceInfo& device) {
-  constexpr double kStart = 1.1, kWait = 1.15, kTurn = 0.042, kCopied = 5.1e-5, kLoaded = 2.7e-3;
-  // Of the four warps that a multiprocessor has at a time: a product each, a byte of A read.
-  constexpr double kProduct = 0.99e-3, kByte = 0.2e-3;
-  constexpr double kMemoryShare = 0.74;
-  const Limits limits = {depth_of(args.k), plan.cols, size_of(args.in)};
+  // Less where blocks of the kernel before leave half of all places, so that these can follow.
+  constexpr double kStart = 1.5, kAlone = 0.34, kNext = 1.32;
+  // Of an element of B, of up to 8 bytes: from memory, or after it was copied.
+  constexpr double kLoaded = 8.1e-3, kTurned = 3.6e-3;
+  // Of the four warps that a multiprocessor has at a time: a block, a product each, a byte of A
+  // read, and what all threads copy of A across its lines.
+  constexpr double kBlock = 0.107, kProduct = 0.865e-3, kByte = 0.16e-3, kCrossing = 0.0169;
+  constexpr double kDouble = 1.5;  // of a product
+
+  const int depth = depth_of(args.k);
+  const Limits limits = {depth, plan.cols, size_of(args.in)};
   const double units = std::max(device.compute_units, 1);
-  const double each = std::ceil(double(plan.strips * plan.chunks * args.batch) / units);
-  const double room = std::clamp<double>(double(device.shared_memory) / double(plan.shared + 1024),
-                                         1, limits.blocks());
+  const double blocks = double(plan.strips * plan.chunks * args.batch);
+  const double each = std::ceil(blocks / units);
+  const double room =
+      std::clamp(std::floor(double(device.shared_memory) / double(plan.shared + 1024)), 1.0,
+                 double(limits.blocks()));
+  const double elements_b = depth * plan.cols * (limits.size > 8 ? 2 : 1);
+  const double wait = elements_b * (is_transposed(args.transB) ? kTurned : kLoaded);
+  const double rounds = std::max(each / room, 1.0);
+  const double waits = rounds * wait + (rounds - 1) * kNext;
+
+  const std::int64_t rows = std::min<std::int64_t>(plan.rows, args.m);
   const int at_once = kWarps / plan.across * limits.rows();
-  const double turns = double(ceil_div(std::min<std::int64_t>(plan.rows, args.m), at_once));
-  const double copied = double(plan.shared) / (limits.pitch() * limits.size) * limits.depth;
-  const double wait = kWait + copied * kCopied + limits.words() * kLoaded + turns * kTurn;
-  const double waits = std::max(each / std::floor(room), 1.0) * wait;
-  const double cost =
-      (is_complex(args.in) ? 4 : 1) * (args.in == DType::f64 || args.in == DType::cf64 ? 2 : 1);
-  const double work = each * turns * limits.rows() * limits.depth *
-                      (plan.cols * cost * kProduct + limits.size * kByte);
+  const double turns = double(ceil_div(rows, at_once));
+  const bool wide = args.in == DType::f64 || args.in == DType::cf64;
+  const double cost = (is_complex(args.in) ? 4 : 1) * (wide ? kDouble : 1);
+  const double products =
+      turns * limits.rows() * depth * (plan.cols * cost * kProduct + limits.size * kByte);
+  const double crossing =
+      is_transposed(args.transA) ? lines_of(int(rows)) * depth / double(kThreads) : 0;
+  const double work = each * (products + crossing * kCrossing + kBlock);
+
   const double elements =
       double(args.m) * double(args.n) + (double(args.m) + double(args.n)) * double(args.k);
-  const double memory =
-      elements * double(args.batch) * limits.size * 1e6 / (kMemoryShare * memory_rate_of(device));
-  return kStart + std::sqrt(waits * waits + work * work + memory * memory);
+  const double memory = elements * double(args.batch) * limits.size * 1e6 / memory_rate_of(device);
+  return kStart + (2 * blocks > units * room ? kAlone : 0) +
+         std::sqrt(waits * waits + work * work + memory * memory);
 }
 
-Plan plan_of(const GemmArgs& args, const DeviceInfo& device, int cols) {
+/// Of the blocks that the device has room for, a plan has one in so many: those of a kernel begin
+/// while the one before ends only where there is room for both, and fewer fetch less of B.
+constexpr int kShares[] = {1, 2, 3, 4, 5};
+
+Plan plan_of(const GemmArgs& args, const DeviceInfo& device, int cols, int share) {
   const std::int64_t warps = ceil_div(args.n, 32 * cols);
   Plan plan;
   plan.cols = cols;
@@ -249,7 +271,7 @@ Plan plan_of(const GemmArgs& args, const DeviceInfo& device, int cols) {
 
   const Limits limits = {depth_of(args.k), cols, size_of(args.in)};
   const std::int64_t slots = std::int64_t(std::max(device.compute_units, 1)) * limits.blocks();
-  const std::int64_t wanted = std::max<std::int64_t>(slots / (plan.strips * args.batch), 1);
+  const std::int64_t wanted = std::max<std::int64_t>(slots / share / (plan.strips * args.batch), 1);
   const std::int64_t rounds = ceil_div(ceil_div(args.m, wanted), limits.most_rows());
   const bool turns = is_transposed(args.transB);
   const std::int64_t least = turns ? kLeastRowsToTurn : kLeastRows;
@@ -261,6 +283,7 @@ Plan plan_of(const GemmArgs& args, const DeviceInfo& device, int cols) {
   plan.shared = std::size_t(lines * limits.pitch() * limits.size);
   // Not more than launches by other threads let the kernel have meanwhile.
   plan.fits = limits.fits() && plan.shared <= device.shared_memory / 2;
+  plan.microseconds = estimate(plan, args, device);
   return plan;
 }
 
@@ -274,50 +297,22 @@ const ConfigList<int>& configs() {
   return list;
 }
 
-constexpr std::int64_t kNarrow = 256;    // columns, of which a block takes few
-constexpr std::int64_t kFewCols = 64;    // of which single products are taken, if they are real,
-constexpr std::int64_t kTall = 256;      // with so many rows, where tall does not take them
-constexpr std::int64_t kLeastCols = 16;  // of single products
-constexpr std::int64_t kVagueCols = 16;  // of batches, up to which estimates say nothing
-
-/// What is estimated to be fastest.
-Plan fastest_plan(const GemmArgs& args, const DeviceInfo& device) {
-  Plan best;
-  double least = 0;
-  for (const int cols : kCols) {
-    const Plan plan = plan_of(args, device, cols);
-    const double time = estimate(plan, args, device);
-    if (best.cols == 0 || (plan.fits && (!best.fits || time < least))) best = plan, least = time;
-  }
-  return best;
-}
-
-/// What was fastest for single products on an H200: more columns read less of A, fewer make more
-/// blocks, each with less of B to turn.
-Plan plan_by_shape(const GemmArgs& args, const DeviceInfo& device) {
-  constexpr std::int64_t kWide = 1024;
-  constexpr int kFewRows = 16, kManyRows = 24;
-  const bool turns = is_transposed(args.transB);
-  if (args.n >= kWide && args.k > 4 && !turns)
-    if (const Plan plan = plan_of(args, device, 8); plan.fits && plan.rows >= kManyRows)
-      return plan;
-  if (args.n > kNarrow)
-    if (const Plan plan = plan_of(args, device, 4);
-        plan.fits && (!turns || plan.rows > kFewRows || args.m <= kFewRows))
-      return plan;
-  return plan_of(args, device, 2);
-}
-
-/// The configuration's, else the call's.
+/// What is estimated to be fastest, by the configuration's columns if there is one.
 Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
-  if (args.config >= 0) return plan_of(args, device, configs()[args.config]);
-  std::tuple key(args.in, args.m, args.n, args.k, args.batch, is_transposed(args.transB),
-                 device.compute_units, device.shared_memory, device.memory_rate);
-  thread_local Memo<decltype(key), Plan> memo;
+  const std::tuple key(args.in, args.config, args.m, args.n, args.k, args.batch,
+                       is_transposed(args.transA), is_transposed(args.transB), device.compute_units,
+                       device.shared_memory, device.memory_rate);
+  thread_local Memo<std::remove_const_t<decltype(key)>, Plan> memo;
   return memo(key, [&] {
-    return args.batch > 1 || args.in == DType::cf64 || args.n < kFewCols
-               ? fastest_plan(args, device)
-               : plan_by_shape(args, device);
+    Plan best;
+    for (const int cols : kCols)
+      for (const int share : kShares) {
+        if (args.config >= 0 && cols != configs()[args.config]) continue;
+        const Plan plan = plan_of(args, device, cols, share);
+        const bool better = plan.fits && (!best.fits || plan.microseconds < best.microseconds);
+        if (best.cols == 0 || better) best = plan;
+      }
+    return best;
   });
 }
 
@@ -335,88 +330,33 @@ bool is_slower_than_planes(const GemmArgs& args, const DeviceInfo& device) {
          has_vectors(args.B, args);
 }
 
-/// Why batches are for other rows, as measured with 1,300 on an H200.
-const char* leaves_batch(const GemmArgs& args) {
-  constexpr std::int64_t kManyRows = 32, kSomeCols = 6, kHalf = 16, kStrip = 32;
-  const std::int64_t least = args.k <= kDepthStep ? (args.m >= kManyRows ? kSomeCols : kHalf + 1)
-                             : args.k <= 2 * kDepthStep
-                                 ? (args.in == DType::cf64 ? kStrip : kHalf + 1)
-                                 : kStrip + 1;
-  if (args.n < least) return "for batches with more columns";
-  return args.k > short_k_most_depth(args.in) ? "for batches with a shorter k" : nullptr;
-}
-
-/// Why single products of doubles and complex numbers are, as measured on an H200 and an H100.
-const char* leaves_single(const GemmArgs& args) {
-  const bool turned = is_transposed(args.transB), strip = args.n <= kFewCols;
-  const double results = double(args.m) * double(args.n);
-  if (args.in == DType::f64) {
-    if (args.n < kFewCols) return args.m < kTall ? "for more rows of few columns" : nullptr;
-    const bool is_slow = turned || args.k > 24 || (args.k > 16 && results < 550e3) ||
-                         (args.k > 8 && args.m <= 128 && !strip);
-    return is_slow ? "the fp64 tensor cores are faster" : nullptr;
-  }
-  if (args.n < kFewCols) return "for complex C of at least 64 columns";
-  if (args.in == DType::cf64)
-    return args.k > kDepthStep ? "the fp64 tensor cores are faster" : nullptr;
-  if (args.k > 24) return "for complex numbers with k of at most 24";
-  const bool few = turned ? results < (args.k > 8 ? 1.5e6 : 450e3)
-                          : !strip && results < (args.k > 8 ? 450e3 : 100e3);
-  return few ? "small tiles are faster" : nullptr;
-}
-
-/// Microseconds that other rows are estimated to take.
+/// Microseconds that other rows are estimated to take, with what their estimates were out by for
+/// 1,170 products with k up to 32, within graphs on an H200.
 double others(const GemmArgs& args, const DeviceInfo& device) {
-  const double fitted = args.batch > 1 && args.in != DType::cf64
-                            ? fitted_cycles(args, device) / kFittedCyclesPerMicrosecond
-                            : std::numeric_limits<double>::infinity();
-  if (args.in != DType::f64 && args.in != DType::cf64)
-    return std::min(fitted, simt_microseconds(args, device));
-  double cycles = tensor_f64_cycles(args, device);
+  constexpr double kFittedOverlap = 1.3, kFitted = 1.17, kBatchOfDoubles = 1.1;
+  const bool doubles = args.in == DType::f64 || args.in == DType::cf64;
+  const bool batch = args.batch > 1;
+  double least = doubles ? (batch ? kBatchOfDoubles : 1) * tensor_f64_cycles(args, device) /
+                               kTensorF64CyclesPerMicrosecond
+                         : simt_microseconds_of_many(args, device);
 #ifdef MBLAS_HAVE_HOPPER
-  if (args.in == DType::cf64) cycles = std::min(cycles, tensor_f64_tma_cycles(args, device));
+  if (doubles)
+    least = std::min(least, tensor_f64_tma_cycles(args, device) / kTensorF64CyclesPerMicrosecond);
 #endif
-  return std::min(fitted, cycles / kTensorF64CyclesPerMicrosecond);
-}
-
-/// Up to which share of the others' estimate it takes what leaves_batch() and leaves_single() leave
-/// to them. Either estimate is out by a quarter on short k: thresholds are those that were best for
-/// 2,400 products on an H200, and where none was better than nothing there is none.
-double share_of(const GemmArgs& args) {
-  const bool turned = is_transposed(args.transB);
-  if (args.batch > 1)
-    return args.n <= kVagueCols     ? 0
-           : args.in == DType::f32  ? 0.65
-           : args.in == DType::cf32 ? 0.75
-                                    : 0;
-  if (args.in == DType::f64) return turned && (args.n < kNarrow || args.k > 16) ? 0 : 1.35;
-  return args.in == DType::cf32 && !turned ? 0.6 : 0;
+  if (!batch || args.in == DType::cf64) return least;
+  double fitted = fitted_cycles(args, device) / kFittedCyclesPerMicrosecond;
+  if (!doubles) fitted -= kFittedOverlap;
+  return std::min(least, (args.in == DType::f32 ? kFitted : 1) * fitted);
 }
 
 /// Why other rows are faster; null: they are not.
 const char* is_slower(const GemmArgs& args, const DeviceInfo& device) {
-  if (args.batch == 1 && (args.m < kLeastRows || (args.n < kLeastCols && args.m < kTall)))
-    return "for C of at least 8 rows and 16 columns, or of many rows";
+  if (args.batch == 1 && args.m < kLeastRows) return "for C of at least 8 rows";
   if (args.in == DType::cf32 && is_slower_than_planes(args, device))
     return "tensor_bf16x6 is faster";
-  const auto ratio = [&] {
-    return estimate(plan_of(args, device), args, device) / others(args, device);
-  };
-  if (args.in == DType::f32 && args.batch == 1) {
-    // Of either many rows, for whose few columns B has to be turned, or few results.
-    const bool small = is_transposed(args.transB)
-                           ? args.n > kFewCols && args.n < kNarrow && args.m >= 1000
-                           : args.k > 16 && args.n >= kNarrow && args.m * args.n < 1 << 18;
-    return small || ratio() >= 1 ? "small tiles are faster" : nullptr;
-  }
-  if (const char* const reason = args.batch > 1 ? leaves_batch(args) : leaves_single(args)) {
-    const double share = share_of(args);
-    return share > 0 && ratio() < share ? nullptr : reason;
-  }
-  constexpr double kMost = 1.2;  // that its estimate may be higher for batches of complex doubles
-  return args.in == DType::cf64 && args.batch > 1 && args.n > kVagueCols && ratio() > kMost
-             ? "estimated to be slower than tensor_f64 or tensor_f64_tma"
-             : nullptr;
+  return plan_of(args, device).microseconds < others(args, device)
+             ? nullptr
+             : "estimated to be slower than other rows";
 }
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
@@ -491,7 +431,7 @@ double short_k_microseconds(const GemmArgs& call, const DeviceInfo& device) {
   const double none = std::numeric_limits<double>::infinity();
   if (args.k > kMostDepth) return none;
   const Plan plan = plan_of(args, device);
-  return plan.fits ? estimate(plan, args, device) : none;
+  return plan.fits ? plan.microseconds : none;
 }
 
 Kernel<GemmArgs> short_k() {

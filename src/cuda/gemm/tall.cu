@@ -613,6 +613,29 @@ By way_of(const GemmArgs& args, const DeviceInfo& device) {
   return pays && !cannot_split(args, device) ? By::Planes : By::MultiplyAdds;
 }
 
+/// Why it leaves a call to others, as measured with 500 products within graphs on an H200: of fewer
+/// rows each warp has a piece or two, before which op(B) is copied, and rows that are not whole
+/// vectors come and go an element at a time.
+const char* is_slower(const GemmArgs& args, const DeviceInfo& device) {
+  constexpr std::int64_t kPlanes = 12000, kDoubles = 8192, kFewFloats = 8192, kFloats = 24000,
+                         kFloatsOfElements = 40000, kFewColumns = 16;
+  const bool floats = args.in == DType::f32;
+  std::int64_t least = kPlanes;
+  if (!floats || way_of(args, device) == By::MultiplyAdds) {
+    const auto has_vectors = [&](const auto& x, std::int64_t length) {
+      return length * size_of(args.in) % 16 == 0 && access_bits(x, 1, size_of(args.in)) % 16 == 0;
+    };
+    const bool whole_a = has_vectors(args.A, is_transposed(args.transA) ? args.m : args.k);
+    if (!has_vectors(args.C, args.n) || (!floats && !whole_a))
+      return "slower by elements than short_k, simt or tensor_f64";
+    least = !floats                 ? kDoubles
+            : !whole_a              ? kFloatsOfElements
+            : args.n <= kFewColumns ? kFewFloats
+                                    : kFloats;
+  }
+  return args.m < least ? "slower than short_k, simt or tensor_f64" : nullptr;
+}
+
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (args.in != DType::f32 && args.in != DType::f64) return "for f32 and f64";
   if (args.n > kMostColumns || args.k > kMostDepth || args.k == 0 || args.m < kLeastRows ||
@@ -620,12 +643,8 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
     return "for one product of at least 256 rows, n and k of at most 64";
   if (args.n * args.k > kLarge && args.m < kLeastRowsLarge)
     return "for at least 8192 rows where op(B) has more than 2048 elements";
-  // Of so few rows each warp has a piece or two, before which B is copied.
-  const bool floats = args.in == DType::f32;
-  const std::int64_t least =
-      floats ? (args.k <= 32 ? 4096 : kLeastRows) : (args.k <= 12 ? 3000 : kLeastRowsLarge);
-  if (args.config == kOwnChoice && args.m < least)
-    return floats ? "slower than short_k" : "slower than short_k or tensor_f64";
+  if (args.config == kOwnChoice)
+    if (const char* reason = is_slower(args, device)) return reason;
   if (args.in == DType::f64 && device.capability < 80) return "fp64 tensor cores came with 8.0";
   if (way_of(args, device) == By::Planes)
     if (const char* reason = cannot_split(args, device)) return reason;

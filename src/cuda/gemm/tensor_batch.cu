@@ -54,7 +54,7 @@ const char* refuses(const GemmArgs& args, const DeviceInfo& device) {
 const char* leaves(const GemmArgs& args, const DeviceInfo& device) {
   if (!whole::is_strided_batch(args)) return "for strided batches";
   constexpr std::int64_t kWarp = 32, kHalf = 16, kMany = 7, kThin = 4;
-  constexpr double kLeast = 20 * 20 * 20, kLeastOfHalves = 6000;
+  constexpr double kLeast = 20 * 20 * 20, kLeastOfHalves = 6000, kLeastOfTf32 = 2000;
   constexpr const char* kSmall = "for larger matrices";
   const std::int64_t fewest = std::min(args.m, args.n);
   const double products = double(args.m) * double(args.n) * double(args.k);
@@ -66,8 +66,8 @@ const char* leaves(const GemmArgs& args, const DeviceInfo& device) {
         fewest <= kHalf && (args.k <= kShort || double(args.m) * double(args.n) <= kFewResults);
     return products < kLeastOfHalves || of_warp || thin ? kSmall : nullptr;
   }
+  if (is_tf32(args)) return products < kLeastOfTf32 || fewest <= kThin ? kSmall : nullptr;
   const bool small = products < kLeast;
-  if (is_tf32(args)) return small || fewest <= kThin ? kSmall : nullptr;
   if (std::max(args.m, args.n) > kWarp) return nullptr;
   const bool few = args.batch < kMany * device.compute_units;
   return small || few || fewest < kHalf || args.in == DType::cf64 ? kSmall : nullptr;
@@ -97,7 +97,7 @@ double others(const GemmArgs& args, const DeviceInfo& device) {
     consider(words ? 1.3 : is_half(args) ? 1 : 0.95, tensor_mma_microseconds(args, device));
     if (is_tf32(args)) consider(1.1, thin_batch_microseconds(args, device));
 #ifdef MBLAS_HAVE_HOPPER
-    consider(1.1, tensor_wgmma_microseconds(args, device));
+    consider(is_half(args) ? 1.1 : 0.8, tensor_wgmma_microseconds(args, device));
 #endif
     return least;
   }

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "cuda/gemm/short_k.hpp"
+#include "cuda/gemm/simt.hpp"
 #include "cuda/gemm/thin_batch.cuh"
 #include "cuda/gemm/thin_batch.hpp"
 #include "cuda/kernels.hpp"
@@ -42,7 +43,8 @@ bool is_for_short_k(const GemmArgs& args, double bytes) {
 
 /// Whether other rows are faster: of 5,200 batches of 2 to 100,000 on an H200 this leaves 2 to 3 %
 /// of the time on the average. Few products make too few blocks here; of the smallest ones, of
-/// short sums and of many multiply-adds without tensor cores other kernels are better.
+/// short sums and of many multiply-adds without tensor cores other kernels are better. Floats and
+/// complex ones are left to what is estimated to be faster.
 bool is_slower(const GemmArgs& args, const DeviceInfo& device) {
   if (args.batch < 2) return true;
   constexpr std::int64_t kSmall = 16, kSmallest = 4;
@@ -58,16 +60,19 @@ bool is_slower(const GemmArgs& args, const DeviceInfo& device) {
   const bool tf32 = is_tf32(args);
   if (!tf32 && std::max(length, k) <= kSmall && is_in_vectors(args)) return true;
   if (!tf32 && size_of(args.in) > 2 && is_for_short_k(args, all)) return true;
+  if (tf32) {
+    constexpr std::int64_t kFewResults = 64, kFewProducts = 2000, kThin = 4;
+    if (results > kFewResults && count > kThin && products >= kFewProducts) return true;
+    if (k < 45)
+      return !(runs && groups >= 0.6) && !(each >= 6 && (runs || products < kFewProducts));
+    if (groups < 0.5) return results >= 200;
+    return count > 14 || products >= 200'000 || !(runs || products < 10'000);
+  }
+  if (args.in == DType::f32 || args.in == DType::cf32)
+    return thin_batch::simt_microseconds(args, device) >=
+           std::min(gemm::simt_microseconds_of_many(args, device),
+                    short_k_microseconds(args, device));
   switch (args.in) {
-    case DType::f32:
-      if (k < 45)
-        return !(runs && (each >= 6 || groups >= (tf32 ? 0.6 : 1.5))) &&
-               !(each >= 6 && products < 2000);
-      if (groups < 0.5) return results >= (tf32 ? 200 : 128);
-      return count > 14 || products >= (tf32 ? 200'000 : 85'000) || !(runs || products < 10'000);
-    case DType::cf32:
-      if (k < 32) return (each < 6 && groups < 1.3) || products >= 43'000;
-      return each < 0.4 ? results >= 72 : count > 9;
     case DType::f64:
     case DType::cf64:
       if (length <= 32) return true;  // tiny_warp's

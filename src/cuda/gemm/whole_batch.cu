@@ -60,7 +60,7 @@ double others(const GemmArgs& args, const DeviceInfo& device) {
     double simt, fitted, short_k;
   };
   const auto [simt, fitted, short_k] =
-      args.in == DType::f32 ? Shares{0.8, 0.8, 1.15} : Shares{0.85, 0.95, 0.9};
+      args.in == DType::f32 ? Shares{0.8, 0.8, 1} : Shares{0.85, 0.95, 0.9};
   return std::min({simt * simt_microseconds(args, device),
                    fitted * fitted_cycles(args, device) / kFittedCyclesPerMicrosecond,
                    short_k * short_k_microseconds(args, device),
