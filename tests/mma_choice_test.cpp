@@ -377,6 +377,7 @@ TEST(SmallChoice, TakesTheFastest) {
            Call{DType::i8, 10, 1, 152, 7711, "gemv"},
            Call{DType::f32, 6, 6, 340, 2113, "thin_batch"},
            Call{DType::f32, 188, 6, 162, 2089, "simt"},
+           Call{DType::f32, 8, 32, 396, 1749, "simt"},
            Call{DType::f32, 14, 622, 5, 1952, "short_k"},
            Call{DType::f32, 2, 1018, 2, 14865, "thin_batch"},
            Call{DType::f32, 61, 14, 242, 64, "simt"},

@@ -75,6 +75,7 @@ __global__ void __launch_bounds__(Multiply::kThreads, Multiply::kBlocks)
 struct Plan {
   Image x, y, c;
   bool turned = false;  // X is op(B)
+  bool x_along_k = false, y_along_k = false;
   int length = 0, count = 0;
   static constexpr int kBeyond = 64;  // bytes that lanes beyond an operand's lines read
 
@@ -85,7 +86,12 @@ struct Plan {
     turned = args.n > args.m;
     x = whole::image_of(args.A, args.batch, a ? args.m : k, a ? k : args.m, size, a);
     y = whole::image_of(args.B, args.batch, b ? args.n : k, b ? k : args.n, size, b);
-    if (turned) std::swap(x, y);
+    x_along_k = a;
+    y_along_k = b;
+    if (turned) {
+      std::swap(x, y);
+      std::swap(x_along_k, y_along_k);
+    }
     c = whole::image_of(args.C, args.batch, args.m, args.n, size_of(args.out), false);
     length = int(std::max(args.m, args.n));
     count = int(std::min(args.m, args.n));
@@ -135,14 +141,13 @@ void launch(const GemmArgs& args, const Plan& plan, const CudaQueue& queue, int 
   p.Y = p.B;
   p.conjugate_x = p.conjugate_a;
   p.conjugate_y = p.conjugate_b;
-  p.x_along_k = !is_transposed(args.transA);
-  p.y_along_k = is_transposed(args.transB);
+  p.x_along_k = plan.x_along_k;
+  p.y_along_k = plan.y_along_k;
   p.c_x = p.c.pitch;
   p.c_y = int(sizeof(Out));
   if (plan.turned) {
     std::swap(p.X, p.Y);
     std::swap(p.conjugate_x, p.conjugate_y);
-    std::swap(p.x_along_k, p.y_along_k);
     std::swap(p.c_x, p.c_y);
   }
   constexpr int kSize = int(sizeof(T));

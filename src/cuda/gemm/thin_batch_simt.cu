@@ -2,6 +2,7 @@
 // lanes does, each with its share of k.
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 #include "cuda/gemm/parts.cuh"
 #include "cuda/gemm/products.cuh"
@@ -121,6 +122,15 @@ void run_as(const GemmArgs& args, const CudaQueue& queue) {
       plan, [&]<class Multiply>() { launch<T, T, Multiply>(args, plan, queue, kGroupBytes); });
 }
 
+/// How often a bank is asked for while lanes read an element each: `near` of them neighbours, `far`
+/// of those `pitch` bytes apart.
+template <class T>
+int turns_of_a_bank(int pitch, int near, int far) {
+  constexpr int kBanks = 128 / sizeof(T);  // of elements
+  const int apart = std::gcd(pitch / int(sizeof(T)), kBanks);
+  return far * apart < kBanks ? 1 : far * apart / kBanks * std::max(near / apart, 1);
+}
+
 /// In cycles of 1.98 GHz: fitted to 600 batches of 10 to 30,000 on an H200.
 template <class T>
 double cycles_of(const GemmArgs& args, const DeviceInfo& device) {
@@ -139,8 +149,17 @@ double cycles_of(const GemmArgs& args, const DeviceInfo& device) {
     const auto copies = [](const Image& x) {
       return double(x.rows) * x.units * (x.packed ? x.unit / 16.0 : 1.0);
     };
-    const double each =
-        products / kRate + kCopy * (copies(plan.x) + copies(plan.y) + copies(plan.c));
+    // Lanes that share a tile's k read one row of k after the other: a bank once in a cycle.
+    constexpr int kLanes = 128 / sizeof(T);  // that read at a time
+    const int team = std::min(1 << shares.team, kLanes),
+              tiles = std::min(kLanes / team, shares.down);
+    const int turns_x = plan.x_along_k ? turns_of_a_bank<T>(plan.x.pitch, team, tiles)
+                                       : turns_of_a_bank<T>(plan.x.pitch, tiles, team);
+    const int turns_y = plan.y_along_k ? 1 : turns_of_a_bank<T>(plan.y.pitch, 1, team);
+    const double reads =
+        double(shares.per_matrix) * k / kLanes * (kRows * turns_x + kCols * turns_y);
+    const double each = std::max(products / kRate, reads) +
+                        kCopy * (copies(plan.x) + copies(plan.y) + copies(plan.c));
     const std::int64_t lanes = std::int64_t(shares.group) * shares.per_matrix << shares.team;
     const double steps = double(ceil_div(lanes, Multiply::kThreads)) * k / (1 << shares.team);
     const double step = (kRows * kCols * kProducts + 2 * (kRows + kCols)) / 32 * kStep;
