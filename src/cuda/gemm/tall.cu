@@ -613,6 +613,15 @@ By way_of(const GemmArgs& args, const DeviceInfo& device) {
   return pays && !cannot_split(args, device) ? By::Planes : By::MultiplyAdds;
 }
 
+/// Whether rows come, or go, by vectors of 16 bytes.
+bool has_vectors_a(const GemmArgs& args) {
+  return access_bits(args.A, 1, size_of(args.in)) % 16 == 0;
+}
+bool has_vectors_c(const GemmArgs& args) {
+  const int size = size_of(args.in);
+  return args.n * size % 16 == 0 && access_bits(args.C, 1, size) % 16 == 0;
+}
+
 /// Why it leaves a call to others, as measured with 500 products within graphs on an H200: of fewer
 /// rows each warp has a piece or two, before which op(B) is copied, and rows that are not whole
 /// vectors come and go an element at a time.
@@ -622,11 +631,8 @@ const char* is_slower(const GemmArgs& args, const DeviceInfo& device) {
   const bool floats = args.in == DType::f32;
   std::int64_t least = kPlanes;
   if (!floats || way_of(args, device) == By::MultiplyAdds) {
-    const auto has_vectors = [&](const auto& x, std::int64_t length) {
-      return length * size_of(args.in) % 16 == 0 && access_bits(x, 1, size_of(args.in)) % 16 == 0;
-    };
-    const bool whole_a = has_vectors(args.A, is_transposed(args.transA) ? args.m : args.k);
-    if (!has_vectors(args.C, args.n) || (!floats && !whole_a))
+    const bool whole_a = has_vectors_a(args);
+    if (!has_vectors_c(args) || (!floats && !whole_a))
       return "slower by elements than short_k, simt or tensor_f64";
     least = !floats                 ? kDoubles
             : !whole_a              ? kFloatsOfElements
@@ -685,9 +691,9 @@ void run_as(const GemmArgs& args, const CudaQueue& queue) {
   Problem<T> p{gemm_problem<T, T>(args, queue, 1, 1)};
   const int size = size_of(args.in);
   p.vectors_b = p.b.col == 1 && access_bits(args.B, 1, size) % 16 == 0;
-  p.vectors_c = args.n % kVector<T> == 0 && access_bits(args.C, 1, size) % 16 == 0;
+  p.vectors_c = has_vectors_c(args);
   p.run_c = !p.vectors_c && is_run(args.C, args.n);
-  const bool along_k = p.a.col == 1, vectors = access_bits(args.A, 1, size) % 16 == 0;
+  const bool along_k = p.a.col == 1, vectors = has_vectors_a(args);
   const auto with_columns = [&]<int kColumns>() {
     if (along_k && vectors) return launch_tall<T, kBy, kColumns, true, Copies::Vectors>(p, queue);
     if constexpr (kBy == By::Planes)
