@@ -263,13 +263,6 @@ struct Plan {
   double reads_of(const Config&) const { return 0; }
 
  private:
-  /// The most lanes that find their words in the same bank.
-  static int lanes_of_a_bank(int line, int step) {
-    int lanes[32] = {};
-    for (int lane = 0; lane < 32; ++lane) ++lanes[(lane / 4 * line + lane % 4 * step) % 32];
-    return *std::max_element(std::begin(lanes), std::end(lanes));
-  }
-
   /// Rows are copied one by one, to where lanes find all they read at a time in different banks:
   /// but single words come in runs where few lanes would meet, or hardly have to read.
   template <class Void>
@@ -278,9 +271,9 @@ struct Plan {
     whole::Image image = tiny::image_of(x, batch, rows, length, size, rows, length, 1);
     if (size == 4 && image.run && image.unit < 16) {
       constexpr std::int64_t kShort = 40;
-      const int pitch = int(length);
+      // Eight lines, four steps of k of each.
       if (std::max(rows, length) <= kShort ||
-          lanes_of_a_bank(along_k ? pitch : 1, along_k ? 1 : pitch) <= 2) {
+          whole::lanes_of_a_bank(size, int(length) * size, along_k ? 4 : 8, along_k ? 8 : 4) <= 2) {
         tiny::pack_as_it_lies(image, size);
         return image;
       }

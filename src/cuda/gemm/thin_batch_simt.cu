@@ -2,7 +2,6 @@
 // lanes does, each with its share of k.
 #include <bit>
 #include <cmath>
-#include <numeric>
 
 #include "cuda/gemm/parts.cuh"
 #include "cuda/gemm/products.cuh"
@@ -122,15 +121,6 @@ void run_as(const GemmArgs& args, const CudaQueue& queue) {
       plan, [&]<class Multiply>() { launch<T, T, Multiply>(args, plan, queue, kGroupBytes); });
 }
 
-/// How often a bank is asked for while lanes read an element each: `near` of them neighbours, `far`
-/// of those `pitch` bytes apart.
-template <class T>
-int turns_of_a_bank(int pitch, int near, int far) {
-  constexpr int kBanks = 128 / sizeof(T);  // of elements
-  const int apart = std::gcd(pitch / int(sizeof(T)), kBanks);
-  return far * apart < kBanks ? 1 : far * apart / kBanks * std::max(near / apart, 1);
-}
-
 /// In cycles of 1.98 GHz: fitted to 600 batches of 10 to 30,000 on an H200.
 template <class T>
 double cycles_of(const GemmArgs& args, const DeviceInfo& device) {
@@ -153,9 +143,12 @@ double cycles_of(const GemmArgs& args, const DeviceInfo& device) {
     constexpr int kLanes = 128 / sizeof(T);  // that read at a time
     const int team = std::min(1 << shares.team, kLanes),
               tiles = std::min(kLanes / team, shares.down);
-    const int turns_x = plan.x_along_k ? turns_of_a_bank<T>(plan.x.pitch, team, tiles)
-                                       : turns_of_a_bank<T>(plan.x.pitch, tiles, team);
-    const int turns_y = plan.y_along_k ? 1 : turns_of_a_bank<T>(plan.y.pitch, 1, team);
+    const auto turns_of = [&](const Image& x, int near, int far) {
+      return whole::lanes_of_a_bank(sizeof(T), x.pitch, near, far);
+    };
+    const int turns_x =
+        plan.x_along_k ? turns_of(plan.x, team, tiles) : turns_of(plan.x, tiles, team);
+    const int turns_y = plan.y_along_k ? 1 : turns_of(plan.y, 1, team);
     const double reads =
         double(shares.per_matrix) * k / kLanes * (kRows * turns_x + kCols * turns_y);
     const double each = std::max(products / kRate, reads) +

@@ -2,6 +2,9 @@
 // memory where they can: what `thin_batch` and `whole_batch` have in common.
 #pragma once
 
+#include <algorithm>
+#include <iterator>
+
 #include "cuda/gemm/tiny.cuh"
 #include "cuda/gemm/whole_plan.hpp"
 
@@ -53,6 +56,16 @@ inline std::int64_t bytes_of(const Image& x) {
 /// Of `group` matrices.
 inline int bytes_of(const Image& x, int group) {
   return x.packed ? tiny::Plan::packed_bytes(x, group) : group * x.matrix;
+}
+
+/// The most lanes of a warp that find what they read, of `size` bytes, in the same bank: `near` of
+/// them read neighbours, `far` of those begin `pitch` bytes apart.
+inline int lanes_of_a_bank(int size, int pitch, int near, int far) {
+  const int banks = 128 / size;
+  int lanes[32] = {};
+  for (int i = 0; i < far; ++i)
+    for (int j = 0; j < near; ++j) ++lanes[(i * (pitch / size) + j) % banks];
+  return *std::max_element(std::begin(lanes), std::end(lanes));
 }
 
 /// Whether a product's operands or its results do not fit in a block's shared memory.
