@@ -133,8 +133,9 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (args.compute == Compute::Default) {
     // Nothing is worth a look that others do in the time of the launches.
     constexpr double kLeast = 6;
-    if (simt_microseconds(args, device) < kLeast) return "for longer products";
-    simt = simt_microseconds_of_many(args, device);
+    const double one = simt_microseconds(args, device);
+    if (one < kLeast) return "for longer products";
+    simt = simt_microseconds_of_many(args.in, one);
     others = fitted_cycles(args, device) / kFittedCyclesPerMicrosecond;
   }
   const double planes = tensor_bf16x6_microseconds(args, device);

@@ -305,13 +305,14 @@ Plan plan_of(const GemmArgs& args, const DeviceInfo& device) {
   thread_local Memo<std::remove_const_t<decltype(key)>, Plan> memo;
   return memo(key, [&] {
     Plan best;
-    for (const int cols : kCols)
+    for (const int cols : kCols) {
+      if (args.config >= 0 && cols != configs()[args.config]) continue;
       for (const int share : kShares) {
-        if (args.config >= 0 && cols != configs()[args.config]) continue;
         const Plan plan = plan_of(args, device, cols, share);
         const bool better = plan.fits && (!best.fits || plan.microseconds < best.microseconds);
         if (best.cols == 0 || better) best = plan;
       }
+    }
     return best;
   });
 }
@@ -338,7 +339,7 @@ double others(const GemmArgs& args, const DeviceInfo& device) {
   const bool batch = args.batch > 1;
   double least = doubles ? (batch ? kBatchOfDoubles : 1) * tensor_f64_cycles(args, device) /
                                kTensorF64CyclesPerMicrosecond
-                         : simt_microseconds_of_many(args, device);
+                         : simt_microseconds_of_many(args.in, simt_microseconds(args, device));
 #ifdef MBLAS_HAVE_HOPPER
   if (doubles)
     least = std::min(least, tensor_f64_tma_cycles(args, device) / kTensorF64CyclesPerMicrosecond);

@@ -8,9 +8,9 @@ namespace mblas::cuda::gemm {
 /// Its own estimate of its time.
 double simt_microseconds(const GemmArgs& args, const DeviceInfo& device);
 
-/// The same of one of many calls, whose launches overlap, as within graphs: for rows whose own
-/// estimates are of those.
-double simt_microseconds_of_many(const GemmArgs& args, const DeviceInfo& device);
+/// That estimate for one of many calls, whose launches overlap, as within graphs: for rows whose
+/// own estimates are of those.
+double simt_microseconds_of_many(DType in, double microseconds);
 
 /// Computes `args`, whose operands are these, where the word at `where` on the device is not 0: by
 /// one kernel, without workspace.

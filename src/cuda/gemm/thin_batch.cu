@@ -70,7 +70,7 @@ bool is_slower(const GemmArgs& args, const DeviceInfo& device) {
   }
   if (args.in == DType::f32 || args.in == DType::cf32)
     return thin_batch::simt_microseconds(args, device) >=
-           std::min(gemm::simt_microseconds_of_many(args, device),
+           std::min(simt_microseconds_of_many(args.in, gemm::simt_microseconds(args, device)),
                     short_k_microseconds(args, device));
   switch (args.in) {
     case DType::f64:
