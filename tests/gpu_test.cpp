@@ -255,26 +255,42 @@ TEST_P(Gpu, ForcedTilesInBatches) {
     }
 }
 
-/// A tile's columns of an operand that does not run along k, where they are one box, of which each
-/// block of a cluster brings some rows: the last step in part, rows that end inside of a sector.
-/// Likewise narrow tiles, whose columns run along k.
+/// Few rows or columns of C: an operand that does not run along k is one box, as wide as they need,
+/// of which each block of a cluster brings some rows: the last step in part, rows that end inside
+/// of a sector. Likewise narrow tiles, whose columns run along k.
 TEST_P(Gpu, ForcedTilesOfFewColumns) {
   if (GetParam() != "cuda" || queue->device().capability != 90) GTEST_SKIP() << "for tensor_wgmma";
+  using Configs = std::initializer_list<const char*>;
   constexpr std::int64_t kMany = 328;
-  for (const char* config : {"64x64_cluster2", "64x64_cluster4", "64x64_cluster2_slices2",
-                             "64x128_cluster4", "128x192_cluster2", "128x256_cluster4", "64x32",
-                             "64x32_cluster2", "64x32_cluster4", "64x32_slices2", "64x32_joined2"})
-    for (const bool rows : {false, true})
-      for (const std::int64_t few : {24, 40, 64})
-        for (const std::int64_t k : {200, 1000}) {
+  const auto expect_few = [&](Op a, Op b, std::int64_t few, Configs configs) {
+    for (const char* config : configs)
+      for (const bool rows : {false, true})
+        for (const std::int64_t k : {400, 1000}) {
           const auto problem = cases::prepare(cases::GemmCase{.in = DType::bf16,
                                                               .out = DType::bf16,
+                                                              .transA = a,
+                                                              .transB = b,
                                                               .m = rows ? few : kMany,
                                                               .n = rows ? kMany : few,
                                                               .k = k,
                                                               .batch = 2});
           expect_correct(*problem, std::string("gemm=tensor_wgmma:") + config);
         }
+  };
+  for (const std::int64_t few : {8, 16, 24, 40, 64}) {
+    for (const Op op : {Op::NoTrans, Op::Trans})
+      expect_few(
+          op, op, few,
+          {"64x64", "64x128", "128x64", "128x64_joined2", "64x32", "64x32_slices2", "64x32_joined2",
+           "64x48", "64x48_joined3", "64x80_slices2", "64x96", "64x96_joined2", "64x112_slices3"});
+    expect_few(Op::Trans, Op::NoTrans, few,
+               {"64x64_slices2", "64x128", "64x128_joined2", "128x64", "128x64_slices3"});
+    if (few >= 24)
+      expect_few(Op::NoTrans, Op::NoTrans, few,
+                 {"64x64_cluster2", "64x64_cluster4", "64x64_cluster2_slices2", "64x128_cluster4",
+                  "128x192_cluster2", "128x256_cluster4", "64x32_cluster2", "64x32_cluster4",
+                  "64x48_cluster2", "64x96_cluster2", "64x112_cluster4"});
+  }
 }
 
 /// Tiles of all widths, cut, or in slices of k that a cluster adds up: k's last step and the last

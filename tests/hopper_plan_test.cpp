@@ -30,7 +30,8 @@ hopper::Shape half_shape(std::int64_t m, std::int64_t n, std::int64_t k, bool pl
           .loose_a = false,
           .loose_b = false,
           .plain = plain,
-          .turns = turns};
+          .turns = turns,
+          .across = true};
 }
 
 std::string tile_name(const hopper::Plan& p) {
@@ -39,8 +40,8 @@ std::string tile_name(const hopper::Plan& p) {
 }
 
 TEST(HopperPlan, CoversTheProduct) {
-  constexpr std::int64_t kShapes[][3] = {
-      {1, 1, 64}, {129, 184, 208}, {1000, 72, 5000}, {1536, 1536, 1536}, {4095, 4097, 4093}};
+  constexpr std::int64_t kShapes[][3] = {{1, 1, 64},       {129, 184, 208},    {1000, 72, 5000},
+                                         {40, 3000, 1000}, {1536, 1536, 1536}, {4095, 4097, 4093}};
   for (const auto& [m, n, k] : kShapes)
     for (const bool turns : {false, true}) {
       const hopper::Shape x = half_shape(m, n, k, true, turns);
@@ -52,10 +53,13 @@ TEST(HopperPlan, CoversTheProduct) {
         const hopper::TileInfo& t = x.tiles[c.tile];
         std::int64_t rows = m, cols = n;
         if (t.is_turned(turns)) std::swap(rows, cols);
-        EXPECT_GE(p.rows * t.rows * c.cluster, rows);
-        EXPECT_LT((p.rows - 1) * t.rows * c.cluster, rows);
-        EXPECT_GE(p.cols * t.cols, cols);
-        EXPECT_LT((p.cols - 1) * t.cols, cols);
+        const std::int64_t below = t.rows * (p.across ? 1 : c.cluster);
+        const std::int64_t aside = t.cols * (p.across ? c.cluster : 1);
+        EXPECT_GE(p.rows * below, rows);
+        EXPECT_LT((p.rows - 1) * below, rows);
+        EXPECT_GE(p.cols * aside, cols);
+        EXPECT_LT((p.cols - 1) * aside, cols);
+        EXPECT_TRUE(!p.across || (p.rows == 1 && p.slices == 1));
         EXPECT_GE(std::int64_t(p.slices) * p.slice_steps, x.steps);
         EXPECT_LT(std::int64_t(p.slices - 1) * p.slice_steps, x.steps);
         EXPECT_LE(p.whole, p.clusters(1));
@@ -95,8 +99,10 @@ TEST(HopperPlan, LeavesLittleOfARoundEmpty) {
   };
   EXPECT_EQ(tile_of(1536, 1536, 1536, true), "128x144");
   EXPECT_EQ(tile_of(1280, 1280, 1280, true), "128x112");
-  EXPECT_EQ(tile_of(16, 14336, 14336, false), "128x112");
-  EXPECT_EQ(tile_of(14336, 16, 14336, true), "128x112");
+  EXPECT_EQ(tile_of(16, 14336, 14336, false), "64x112");
+  EXPECT_EQ(tile_of(14336, 16, 14336, true), "64x112");
+  EXPECT_EQ(tile_of(48, 5120, 5120, false), "64x48");
+  EXPECT_EQ(tile_of(64, 11008, 4096, false), "64x96");
   EXPECT_EQ(tile_of(1024, 14336, 4096, false), "128x176");
   EXPECT_EQ(tile_of(4096, 4096, 4096, true), "128x256");
   const hopper::Plan plan = choose(half_shape(1536, 1536, 1536, true, true));
@@ -154,7 +160,7 @@ TEST(HopperPlan, ReadsTheLargeOperandOnce) {
   for (const std::int64_t m : {16, 64, 100, 128})
     for (const std::int64_t n : {1024, 4096, 5120, 8192, 14336})
       for (const bool turns : {false, true}) {
-        if (m > 64 && n == 1024) continue;
+        if (m >= 64 && n == 1024) continue;
         const hopper::Shape x = half_shape(m, n, 4096, true, turns);
         const hopper::Plan p = choose(x);
         const hopper::TileInfo& t = kHalfTiles[p.tile];
@@ -197,16 +203,38 @@ TEST(HopperPlan, ShortSumsTakeTheTimeOfResults) {
 }
 
 // Eight rows that lie across k are 16 bytes of each line, which all tiles ask for at a time: the
-// more tiles, the longer. 8x4840x848 by 64x64 takes 10.7 us, by 64x128 6.6.
+// more tiles, the longer. 8x4840x848 by 64x64 takes 7.7 us, by 64x112 5.0.
 TEST(HopperPlan, NarrowBoxesAreAskedForByFewTiles) {
   hopper::Shape x = half_shape(8, 4840, 848, true, false);
-  x.box_a = 64;
-  const double many = plan_of(x, {4, 1, 1}).microseconds, few = plan_of(x, {3, 1, 1}).microseconds;
+  x.box_a = hopper::kBoxOf16Bits;
+  EXPECT_GE(kHalfTiles[choose(x).tile].cols, 80);
+  const double many = plan_of(x, {4, 1, 1}).microseconds;
   EXPECT_EQ(kHalfTiles[4].cols, 64);
-  EXPECT_GT(many, 1.1 * few);
   x.box_a = 0;
-  EXPECT_LT(plan_of(x, {4, 1, 1}).microseconds, few) << "along k each has lines of its own";
+  EXPECT_LT(plan_of(x, {4, 1, 1}).microseconds, many) << "along k each has lines of its own";
 }
+
+// Tiles of a C of few rows are clusters side by side, which share the rows' operand. An H200, us,
+// with them and by the fastest plan without: 7.0 and 10.3, 4.4 and 6.0, 23.8 and 25.5.
+TEST(HopperPlan, FewRowsAreSharedAcross) {
+  const auto plan_across = [](std::int64_t m, std::int64_t n, std::int64_t k, bool neither,
+                              int box) {
+    hopper::Shape x = half_shape(m, n, k, true, false);
+    x.neither = neither;
+    x.box_a = box;
+    x.box_b = neither ? box : 0;
+    const hopper::Plan plan = choose(x);
+    x.across = false;
+    EXPECT_LT(plan.microseconds, choose(x).microseconds);
+    return plan.across ? tile_name(plan) + " by " + std::to_string(plan.cluster) : "none";
+  };
+  EXPECT_EQ(plan_across(8, 6960, 1976, true, hopper::kBoxOf16Bits), "64x64 by 4");
+  EXPECT_EQ(plan_across(24, 6176, 1008, false, hopper::kBoxOf16Bits), "64x64 by 4");
+  EXPECT_EQ(plan_across(64, 11008, 4096, false, 0), "64x96 by 4");
+}
+
+static_assert(hopper::box_bytes_of(16) == 32 && hopper::box_bytes_of(17) == 64 &&
+              hopper::box_bytes_of(32) == 64 && hopper::box_bytes_of(33) == 128);
 
 // A block that brings its half of a panel outside of the matrix takes several times as long; halves
 // are of eight columns or more.

@@ -30,5 +30,7 @@ inline double blocks_each(double count, int blocks, int processors) {
 /// Whether tiles of rows×cols on Hopper's tensor cores have kernels whose clusters join slices of
 /// k.
 constexpr bool has_joined(int rows, int cols) { return rows == 64 || cols <= 96; }
+/// And whether those of so many rows have kernels whose clusters are tiles side by side.
+constexpr bool has_across(int rows) { return rows == 64; }
 
 }  // namespace mblas::cuda::gemm

@@ -119,6 +119,7 @@ void set_schedule(Problem<Acc>& p, const Plan& plan, const Shape& shape, void* s
   s.rows = unsigned(plan.rows);
   s.cols = unsigned(plan.cols);
   s.cluster = unsigned(plan.cluster);
+  s.across = plan.across;
   s.height = unsigned(kHeight / (shape.tiles[plan.tile].rows * plan.cluster));
   s.whole = unsigned(plan.whole);
   s.slices = unsigned(plan.slices);

@@ -7,10 +7,11 @@
 // of its own, and one multiplies while the other one stores. Of operands in planes, a step along k
 // takes several stages, out of which slots.cuh makes its products; floats whose rows do not run
 // along k go through registers, by fragments.cuh. The blocks of a cluster compute tiles one below
-// the other and copy a share of the columns' panel each, for all of them. Tiles that would leave a
-// round incomplete are cut along k; their sums go to the workspace and are added up by a second
-// kernel in a fixed order. Where all tiles are cut and a block has one slice, those of a tile can
-// be a cluster that adds them up, in the same order, out of each other's shared memory.
+// the other and copy a share of the columns' panel each, for all of them; or, of a C with few rows,
+// tiles side by side, and share the rows' panel. Tiles that would leave a round incomplete are cut
+// along k; their sums go to the workspace and are added up by a second kernel in a fixed order.
+// Where all tiles are cut and a block has one slice, those of a tile can be a cluster that adds
+// them up, in the same order, out of each other's shared memory.
 //
 // Limit: the tensor cores, 2,048 multiply-adds of 16 bits a clock and multiprocessor, and the power
 // that they draw: 128 bytes of k of a tile of 128×256 take 1,024 clocks, for which 48 KiB come from
@@ -76,7 +77,7 @@ struct Piece {
       bytes = units == 0 ? 0 : cluster * unsigned(share) * kDepthBytes;
     } else {
       boxes = min(max((p.size - begin + kElements - 1) / kElements, 0), kBoxes);
-      bytes = unsigned(boxes) * kBoxBytes;
+      bytes = unsigned(boxes) * kElements * unsigned(p.box_bytes);
     }
   }
 
@@ -103,7 +104,7 @@ struct Piece {
 #pragma unroll
       for (int c = 0; c < kBoxes; ++c)
         if (c < boxes && (by_rows || (unsigned(c) & (cluster - 1)) == rank))
-          load_box_to(all, to + unsigned(c) * kBoxBytes + first * kDepthBytes,
+          load_box_to(all, to + unsigned(c) * kBoxBytes + first * unsigned(panels.box_bytes),
                       panels.map_of_step(k), begin + c * kElements, k + int(first), matrix, full);
     }
   }
@@ -117,17 +118,18 @@ __device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
   constexpr int kProducers = T::kProducers;
   static_assert(kProducers == 1 || (kPlanes == 1 && !kReads<T, In>));
   const Schedule& s = p.schedule;
-  const unsigned rank = rank_of_tile(s);
+  const InCluster in = place_in_cluster<T>(s);
   Ring<T::kStages> ring;
   ring.advance(unsigned(producer));
   int ahead = producer;  // so many steps is the next one that is this thread's
   for (unsigned index = blockIdx.x / s.cluster; index < s.items; index += gridDim.x / s.cluster) {
     const Schedule::Item item = s[index];
-    const int row0 = (item.row * int(s.cluster) + int(rank)) * T::kRows, col0 = item.col * T::kCols;
+    const int row0 = (item.row * int(in.rows) + int(in.row)) * T::kRows;
+    const int col0 = (item.col * int(in.cols) + int(in.col)) * T::kCols;
     const int batch_a = p.shared_a ? 0 : item.batch * kPlanes;
     const int batch_b = p.shared_b ? 0 : item.batch * kPlanes;
-    const Piece<In, kAAlongK, T::kRows> piece_a(p.panels_a, row0);
-    const Piece<In, kBAlongK, T::kCols> piece_b(p.panels_b, col0, rank, s.cluster);
+    const Piece<In, kAAlongK, T::kRows> piece_a(p.panels_a, row0, in.col, in.cols);
+    const Piece<In, kBAlongK, T::kCols> piece_b(p.panels_b, col0, in.row, in.rows);
     const unsigned bytes = piece_a.bytes + piece_b.bytes;
     wait_for_earlier_kernels();
     int step = item.begin + ahead;
@@ -142,9 +144,12 @@ __device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
         const int matrix_b = batch_b + plane_of_b<kPlanes>(slot);
         barriers.empty(ring.stage).wait(ring.parity ^ 1);
         full.arrive_expecting(bytes);
-        piece_a.load(a, k, matrix_a, full);
-        if (s.cluster > 1)
-          piece_b.load_share(rank, s.cluster, b, k, matrix_b, full);
+        if constexpr (T::kAcross)
+          piece_a.load_share(in.col, in.cols, a, k, matrix_a, full);
+        else
+          piece_a.load(a, k, matrix_a, full);
+        if (in.rows > 1)
+          piece_b.load_share(in.row, in.rows, b, k, matrix_b, full);
         else
           piece_b.load(b, k, matrix_b, full);
       }
@@ -162,15 +167,15 @@ __device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
 }
 
 /// The products of a consumer's rows of a panel of A with one of B: added to d or, unless kAdd, in
-/// place of it.
-template <class T, class In, bool kAAlongK, bool kBAlongK, bool kAdd>
-__device__ void multiply_panels(Sums<T, Sum<In>>& d, const Descriptor& a, const Descriptor& b) {
-  // Steps of 32 bytes along k: within the rows of 128 bytes, or 16 rows on.
-  constexpr unsigned kStepA = kAAlongK ? 32 : 16 * 128, kStepB = kBAlongK ? 32 : 16 * 128;
+/// place of it. `step_a`: to the next 32 bytes along k, within A's rows or 16 of them on.
+template <class T, class In, bool kAAlongK, bool kBAlongK, bool kAdd, class DescriptorA>
+__device__ void multiply_panels(Sums<T, Sum<In>>& d, const DescriptorA& a, const Descriptor& b,
+                                unsigned step_a) {
+  constexpr unsigned kStepB = kBAlongK ? 32 : 16 * kDepthBytes;
   for_each_number<kDepthProducts * T::kBlocks>([&]<int kNumber>() {
     constexpr int l = kNumber / T::kBlocks, i = kNumber % T::kBlocks;
     multiply<Element<In>, kAAlongK, kBAlongK, T::kCols, kAdd || (l > 0)>(
-        d[i], a + (unsigned(i) * kBoxBytes + unsigned(l) * kStepA), b + unsigned(l) * kStepB);
+        d[i], a + (unsigned(i) * kBoxBytes + unsigned(l) * step_a), b + unsigned(l) * kStepB);
   });
 }
 
@@ -192,13 +197,22 @@ __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
   static_assert(kSlots <= T::kStages);
   const Schedule& s = p.schedule;
   const unsigned clusters = gridDim.x / s.cluster, first = blockIdx.x / s.cluster;
-  const unsigned rank = rank_of_tile(s);
+  const InCluster in = place_in_cluster<T>(s);
   const int share = T::kAlternating ? 0 : self.number;
   Ring<T::kStages> ring;
   [[maybe_unused]] const FragmentPlaces places(self.thread);
   // Of the consumer's rows: along k, rows of 128 bytes; else boxes of 64.
   const unsigned rows_a = stages + unsigned(share) * T::kRowsEach * kDepthBytes;
-  const Descriptor first_a(rows_a, kBoxBytes), first_b(stages + T::kBytesA, kBoxBytes);
+  const auto first_a = [&] {
+    if constexpr (kNarrowBoxes<T, In, kAAlongK>)
+      return NarrowDescriptor(rows_a, unsigned(p.panels_a.box_bytes));
+    else
+      return Descriptor(rows_a, kBoxBytes);
+  }();
+  const unsigned step_a = kAAlongK                        ? 32
+                          : kNarrowBoxes<T, In, kAAlongK> ? 16 * unsigned(p.panels_a.box_bytes)
+                                                          : 16 * kDepthBytes;
+  const Descriptor first_b(stages + T::kBytesA, kBoxBytes);
   const auto panel_a = [&](unsigned stage) { return first_a + stage * T::kStageBytes; };
   const auto panel_b = [&](unsigned stage) { return first_b + stage * T::kStageBytes; };
   const int lane = self.thread % 32;
@@ -256,7 +270,7 @@ __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
         barriers.full(ring.stage).wait(ring.parity);
         begin_products();
         multiply_panels<T, In, kAAlongK, kBAlongK, true>(sums, panel_a(ring.stage),
-                                                         panel_b(ring.stage));
+                                                         panel_b(ring.stage), step_a);
         commit_products();
         wait_products<1>();
         if (step > 0) release(before);
@@ -284,7 +298,7 @@ __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
             }
             if constexpr (kNumber == kProducts - 1 && kStep == kCount - 1) commit_products();
             multiply_panels<T, In, kAAlongK, kBAlongK, (kStep + kNumber > 0)>(
-                d, panel_a(stage[kStep][product.a]), panel_b(stage[kStep][product.b]));
+                d, panel_a(stage[kStep][product.a]), panel_b(stage[kStep][product.b]), step_a);
           });
           commit_products();
         });
@@ -329,7 +343,7 @@ __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
     // The ring is at C as it was, or at the next tile.
     const OldResults<T> old = {stages, barriers, ring, share};
     if (has)
-      finish<In, T>(p, self, kSlots == 1 ? item : s[index(round, which)], rank, sums, old);
+      finish<In, T>(p, self, kSlots == 1 ? item : s[index(round, which)], in, sums, old);
     else if (T::kJoins)
       sync_cluster();  // as in finish()
     if constexpr (kReads<T, In>)

@@ -21,6 +21,7 @@ struct Panels {
   int units, edge_units;  ///< of a panel that are brought
   int share, edge_share;  ///< that each block of a cluster brings for all of them
   int box_rows;           ///< not along k: of a step's, where blocks share boxes by rows
+  int box_bytes;          ///< of a box's row
 
   __device__ const CUtensorMap& map_at(int begin) const { return begin >= edge ? edge_map : map; }
   __device__ const CUtensorMap& map_of_step(int k) const { return k >= last ? edge_map : map; }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cuda/gemm/clusters.hpp"
+#include "cuda/gemm/hopper/boxes.hpp"
 
 namespace mblas::cuda::gemm::hopper {
 
@@ -45,18 +46,22 @@ inline constexpr TileInfo kByteTiles[] = {
 /// Of 16-bit elements also those that leave less of a round empty: 1536×1536 is 132 tiles of
 /// 128×144, as many as an H200 has multiprocessors.
 inline constexpr TileInfo kHalfTiles[] = {
-    {128, 256, false, 0.679, 0.679, 1.64},
-    {128, 192, false, 0.542, 0.526, 1.1},
-    {128, 128, true, 0.366, 0.366, 0.744},
-    {64, 128, true, 0.218, 0.218, 0.709},
-    {64, 64, true, 0.152, 0.0843, 0.27, true},
-    {128, 176, true, 0.483, 0.433, 0.914, true},
-    {128, 144, true, 0.42, 0.42, 0.572, true},
-    {128, 112, true, 0.325, 0.261, 0.696, true},
-    {128, 96, true, 0.299, 0.198, 0.7, true},
-    {128, 80, true, 0.281, 0.181, 0.585, true},
-    {64, 128, true, 0.231, 0.177, 0.287, true, true},
-    {64, 32, true, 0.128, 0.0791, 0.158, true},
+    {128, 256, false, 0.679, 0.593, 1.81},
+    {128, 192, false, 0.542, 0.511, 1.48},
+    {128, 128, true, 0.355, 0.271, 1},
+    {64, 128, true, 0.25, 0.142, 0.688},
+    {64, 64, true, 0.156, 0.0998, 0.289, true},
+    {128, 176, true, 0.483, 0.278, 1.83, true},
+    {128, 144, true, 0.408, 0.393, 0.985, true},
+    {128, 112, true, 0.338, 0.304, 0.796, true},
+    {128, 96, true, 0.308, 0.278, 0.7, true},
+    {128, 80, true, 0.271, 0.213, 0.837, true},
+    {64, 128, true, 0.218, 0.192, 0.429, true, true},
+    {64, 48, true, 0.151, 0.093, 0.265, true},
+    {64, 80, true, 0.157, 0.114, 0.32, true},
+    {64, 96, true, 0.174, 0.112, 0.36, true},
+    {64, 112, true, 0.218, 0.134, 0.39, true},
+    {64, 32, true, 0.12, 0.0739, 0.24, true},
 };
 
 /// Those whose rows' operand goes through registers: consumers that multiply alone lose the time in
@@ -105,6 +110,7 @@ struct Shape {
   bool plain = false;        ///< tiles may be plain
   bool neither = false;      ///< those of whole boxes of columns: no operand runs along k
   bool turns = false;        ///< those are of C^T
+  bool across = false;       ///< clusters may go across: Schedule::across
   bool filled = false;       ///< k is less than a step, which the copy engine fills up
   int box_a = 0, box_b = 0;  ///< elements of an operand's box, where it does not run along k
   double memory = 4.9e6;     ///< bytes a microsecond that it can deliver: an H200's
@@ -114,6 +120,7 @@ struct Shape {
 
 struct Plan {
   int tile = 0, cluster = 1;
+  bool across = false;              ///< see Schedule::across
   std::int64_t rows = 0, cols = 0;  ///< clusters of a matrix
   std::int64_t whole = 0;           ///< clusters that are not cut
   int slices = 1, slice_steps = 0;
@@ -132,41 +139,41 @@ struct Plan {
 struct Cost {
   static constexpr double kStart = 1.46;         // of a launch, until the first products
   static constexpr double kBeside = 0.253;       // more, where the launch before leaves no room
-  static constexpr double kSecondKernel = 1.74;  // that adds up slices
-  static constexpr double kSlice = 0.035;        // of them, each
-  static constexpr double kJoin = 0.325;         // of slices that are joined
-  static constexpr double kJoinedSum = 1.38e-4;  // of each sum of theirs after the first
-  // Memory is read in so much more time where several blocks need the same of both operands, but
-  // are far from each other: as slices, or where whole tiles are computed by blocks that begin
-  // where those of the kernel before end.
-  static constexpr double kJoinedMemory = 2.01, kSlicedMemory = 1.9, kSlicedPairs = 1.6,
-                          kSharedMemory = 1.2;
-  static constexpr double kBytes = 4.51e6;      // of sums a microsecond, written and read
-  static constexpr double kStepBytes = 1.08e5;  // of lines that all blocks fetch, each
-  static constexpr double kHidden = 0.145;      // of what takes less time, products or memory
-  static constexpr double kRagged = 1.22;       // of narrow boxes whose rows end inside of a sector
-  static constexpr double kLine = 5.95e-4;      // that a block for itself fetches
+  static constexpr double kSecondKernel = 1.03;  // that adds up slices
+  static constexpr double kSlice = 0.0365;       // of them, each
+  static constexpr double kJoin = 0.391;         // of slices that are joined
+  static constexpr double kJoinedSum = 1.15e-4;  // of each sum of theirs after the first
+  static constexpr double kBytes = 4.93e6;       // of sums a microsecond, written and read
+  static constexpr double kStepBytes = 1.08e5;   // of lines that all blocks fetch, each
+  static constexpr double kHidden = 0.041;       // of what takes less time, products or memory
+  static constexpr double kRagged = 1.22;   // of narrow boxes whose rows end inside of a sector
+  static constexpr double kLine = 4.44e-4;  // that a block for itself fetches
   // Of a line that blocks of several tiles ask for at a time, by a request for each row of a box
   // that has a part of it: they wait for each other at the second-level cache.
-  static constexpr double kRequest = 1.2e-3;
-  static constexpr double kMemoryBytes = 5.97e6;  // of A, B and C a microsecond, all blocks busy
-  static constexpr double kFewBlocks = 0.228;     // power of their share by which fewer are slower
+  static constexpr double kRequest = 7.54e-4;
+  // A row of a narrow box counts as so many lines, and its requests for so much less.
+  static constexpr double kNarrowLines = 1.69, kNarrowRequests = 0.228;
+  static constexpr double kMemoryBytes = 6.95e6;  // of A, B and C a microsecond, all blocks busy
+  static constexpr double kFewBlocks = 0.432;     // power of their share by which fewer are slower
   // Of the memory's rate, for more bytes than the second-level cache holds; of rows that slices
   // read a part of, longer.
-  static constexpr double kMemoryShare = 0.88, kSlicedRows = 1.03, kCacheBytes = 48e6;
+  static constexpr double kMemoryShare = 0.906, kSlicedRows = 1.03, kCacheBytes = 48e6;
+  static constexpr double kAcross = 0.1;  // of clusters across
+  // Where tiles are cut after full rounds: what that fills of large products is lost to the clock.
+  static constexpr double kCut = 1.003;
   // Of a batch that memory limits, each byte that its blocks fetch, most of it from the cache.
   static constexpr double kFetched = 5e-8;
   // What a tile takes at least of consumers that alternate, of which two have one each, and each
   // element of it, however short k is: until the last of its results is on its way.
-  static constexpr double kTurn = 0.43, kTurnElement = 3.7e-5;
+  static constexpr double kTurn = 0.522, kTurnElement = 3.59e-5;
   // An element of results that are not boxes, more than in boxes, also while others multiply.
   static constexpr double kByThreads = 1e-4;
   // Steps of blocks that fetch all for themselves (the clock is lower where more power is drawn),
   // of clusters of two with 64 rows a tile, and of clusters of four.
-  static constexpr double kApart = 1.02, kPair = 1.03, kSmallPair = 1.06, kFour = 0.938;
+  static constexpr double kApart = 1.02, kPair = 1.03, kSmallPair = 1.06, kFour = 0.947;
   // Of what a step takes longer while all blocks are busy: where two neighbouring multiprocessors
   // are, which share a way to the second-level cache.
-  static constexpr double kNeighbours = 0.264;
+  static constexpr double kNeighbours = 0.167;
 };
 
 constexpr int kHeight = 2048;  // rows of C that are gone through together, for the L2 cache
@@ -192,16 +199,19 @@ inline Plan plan_of(Shape x, const Config& c) {
     std::swap(x.box_a, x.box_b);
   }
   const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
-  // The blocks of a cluster bring eight columns each, of which some may come twice: four blocks, 24
-  // columns. Of few rows of C slices are faster without clusters.
-  if (c.cluster > ceil_div(std::min<std::int64_t>(x.n, t.cols), 8) * 8 / 6 ||
-      (t.turned && c.cluster > 1 && c.slices > 1))
-    return {};
   Plan p;
   p.tile = c.tile;
   p.cluster = c.cluster;
-  p.rows = ceil_div(x.m, std::int64_t(t.rows) * c.cluster);
-  p.cols = ceil_div(x.n, t.cols);
+  p.across = x.across && c.cluster > 1 && c.slices == 1 && has_across(t.rows) && x.m <= t.rows;
+  const int below = p.across ? 1 : c.cluster, aside = p.across ? c.cluster : 1;
+  // The blocks of a cluster bring eight columns or rows each, of which some may come twice: four
+  // blocks, 24. Of few rows of C slices are faster without clusters.
+  const std::int64_t shared_units =
+      p.across ? x.box_a > 0 ? t.rows : x.m : std::min<std::int64_t>(x.n, t.cols);
+  if (c.cluster > ceil_div(shared_units, 8) * 8 / 6 || (t.turned && c.cluster > 1 && c.slices > 1))
+    return {};
+  p.rows = ceil_div(x.m, std::int64_t(t.rows) * below);
+  p.cols = ceil_div(x.n, std::int64_t(t.cols) * aside);
   const std::int64_t all = p.clusters(x.batch),
                      at_once = whole_clusters_at_once(c.cluster, x.processors);
   // By clusters of four several tiles a block take much longer (bf16 4096³ 241 us for 174), and
@@ -223,8 +233,9 @@ inline Plan plan_of(Shape x, const Config& c) {
       return {};
   }
 
-  // The blocks of a cluster share what they fetch of B. Of few rows or columns no more is fetched.
-  // Narrow boxes that do not run along k are as many rows as a step is long.
+  // The blocks of a cluster share what they fetch of B, or side by side of A. Of few rows or
+  // columns no more is fetched. Narrow boxes that do not run along k are as many rows as a step is
+  // long.
   constexpr std::int64_t kManySteps = 16, kNarrow = 64;
   const bool many = x.steps >= kManySteps && (c.slices == 1 || c.joined);
   const auto lines_of = [&](int most, std::int64_t size, bool loose, int box) {
@@ -233,13 +244,17 @@ inline Plan plan_of(Shape x, const Config& c) {
     return double(std::max<std::int64_t>(lines, box)) * (loose ? 2 : 1) * (x.filled ? 2 : 1) *
            (ragged ? Cost::kRagged : 1);
   };
-  const double lines = lines_of(t.rows, x.m, x.loose_a, x.box_a) +
-                       lines_of(t.cols, x.n, x.loose_b, x.box_b) / c.cluster;
+  const bool narrow =
+      has_narrow_boxes(t.rows) && x.box_a == kBoxOf16Bits && box_bytes_of(x.m) < 128;
+  const double lines =
+      (narrow ? Cost::kNarrowLines * x.box_a : lines_of(t.rows, x.m, x.loose_a, x.box_a)) / aside +
+      lines_of(t.cols, x.n, x.loose_b, x.box_b) / below;
   const auto requests_of = [&](std::int64_t size, int box, std::int64_t tiles) {
     return box > size ? double(std::min(tiles, at_once)) * box / double(size) : 0;
   };
   const double requests =
-      std::max(requests_of(x.m, x.box_a, p.cols), requests_of(x.n, x.box_b, p.rows));
+      std::max((narrow ? Cost::kNarrowRequests : 1) * requests_of(x.m, x.box_a, p.cols),
+               requests_of(x.n, x.box_b, p.rows));
   const double shared = requests * Cost::kRequest;
   const double step = std::max({t.step, lines * 128 / Cost::kStepBytes, shared});
   const bool once = all <= at_once;
@@ -273,24 +288,18 @@ inline Plan plan_of(Shape x, const Config& c) {
   // Fewer blocks read memory more slowly: 112 of 132 at 3.8 TB/s.
   const double all_steps = whole * steps + items * p.slice_steps;  // of clusters
   const double busy = all_steps / (double(at_once) * (rounds * steps + rounds_cut * p.slice_steps));
-  const double apart = !shares         ? 1
-                       : p.joined      ? Cost::kJoinedMemory
-                       : p.slices == 1 ? Cost::kSharedMemory
-                       : c.cluster > 1 ? Cost::kSlicedPairs
-                                       : Cost::kSlicedMemory;
-  const double read = double(x.batch) * double(x.m + x.n) * steps * 128;
-  const double written = double(x.batch) * double(x.m * x.n) * x.result_bytes;
-  const double bytes = read + written;
+  const double bytes =
+      double(x.batch) * (double(x.m + x.n) * steps * 128 + double(x.m * x.n) * x.result_bytes);
   const double from_memory = bytes > Cost::kCacheBytes
                                  ? (p.slices > 1 ? Cost::kSlicedRows : 1) * bytes /
                                        (Cost::kMemoryShare * x.memory * std::sqrt(busy))
                                  : 0;
-  const double from_cache =
-      (apart * read + written) / (Cost::kMemoryBytes * std::pow(busy, Cost::kFewBlocks));
+  const double from_cache = bytes / (Cost::kMemoryBytes * std::pow(busy, Cost::kFewBlocks));
   const double memory = steps > 0 ? std::max(from_memory, from_cache) : 0;
   const double fetched = x.batch == 1 || !x.boxes || loops == 0
                              ? 0
-                             : all_steps * c.cluster * 128 * (t.rows + double(t.cols) / c.cluster) *
+                             : all_steps * c.cluster * 128 *
+                                   (double(t.rows) / aside + double(t.cols) / below) *
                                    std::min(memory / loops, 1.0);
   // The kernel before leaves room for blocks of this one where those are at most half of what the
   // device holds. Consumers that alternate hide the writing of all results but the last.
@@ -312,6 +321,8 @@ inline Plan plan_of(Shape x, const Config& c) {
     p.microseconds +=
         Cost::kSecondKernel + Cost::kSlice * p.slices + 2 * p.sum_bytes * inside / Cost::kBytes;
   }
+  if (p.slices > 1 && p.whole > 0) p.microseconds *= Cost::kCut;
+  if (p.across) p.microseconds += Cost::kAcross;
   return p;
 }
 

@@ -4,6 +4,7 @@
 #include "cuda/gemm/clusters.hpp"
 #include "cuda/gemm/finish.cuh"
 #include "cuda/gemm/gemm.cuh"
+#include "cuda/gemm/hopper/boxes.hpp"
 #include "cuda/gemm/hopper/copy.cuh"
 #include "cuda/gemm/hopper/panels.cuh"
 #include "cuda/gemm/hopper/planes.cuh"
@@ -35,7 +36,7 @@ struct Tile {
   static constexpr int kBoxes = kBoxes_;  // for the results of a consumer on their way out
   static constexpr bool kAlternating = kAlternating_;
   static constexpr bool kByRegisters = false, kTurned = false;  // see ByRegisters, Turned
-  static constexpr bool kJoins = false;                         // see Joins
+  static constexpr bool kJoins = false, kAcross = false;        // see Joins, Across
   static constexpr int kRowsEach = kAlternating ? kRows : kRows / kConsumers;  // of a consumer
   static constexpr int kBlocks = kRowsEach / 64;                               // of 64 rows
   /// Threads that ask for boxes: for small tiles one does not ask fast enough, for others more only
@@ -68,6 +69,12 @@ struct Joins : Base {
   static_assert(Base::kRows * Base::kCols * 4 <= Base::kStages * Base::kStageBytes);
 };
 
+/// A tile of clusters across: Schedule::across. Kernels of their own likewise, for 2 to 4 %.
+template <class Base>
+struct Across : Base {
+  static constexpr bool kAcross = true;
+};
+
 /// A tile for products that kPlain says, whatever its columns.
 template <class Base>
 struct Plain : Base {
@@ -85,11 +92,6 @@ template <class Base, bool kTurned_>
 struct ByRegisters : Base {
   static constexpr bool kByRegisters = true, kTurned = kTurned_;
 };
-
-/// Which of the cluster's tiles is the block's.
-__device__ inline unsigned rank_of_tile(const Schedule& s) {
-  return s.cluster > 1 ? rank_in_cluster() : 0;
-}
 
 /// Where the bytes from `at` on of row `row` are in a swizzled box, up to the next multiple of 16.
 __device__ inline unsigned swizzled(int row, int at) {
@@ -132,6 +134,13 @@ inline constexpr bool kNarrow = kBytesOf<In> == 2 && kPlanesOf<In> == 1;
 /// Whether C, of 16 bits, may be read.
 template <class T, class In>
 inline constexpr bool kReads = kNarrow<In> && !T::kPlain;
+/// Whether boxes of the rows' operand may be narrow.
+template <class T, class In, bool kAAlongK>
+inline constexpr bool kNarrowBoxes = kNarrow<In> && !kAAlongK && has_narrow_boxes(T::kRows);
+/// Whether there are kernels for clusters across.
+template <class T, class In>
+inline constexpr bool kHasAcross = has_across(T::kRows) && kPlanesOf<In> == 1 &&
+                                   !std::is_same_v<In, Residues>;
 /// Whether the engine computes epilogues. Of planes it does not: the kernel that what does not suit
 /// them is left to does not either.
 template <class In>
@@ -142,5 +151,20 @@ inline constexpr bool kCuts = !std::is_same_v<In, Residues>;
 /// C's type where it is of 32 bits: what products are added up in, or the integers.
 template <class In>
 using WideOut = std::conditional_t<std::is_same_v<In, std::int8_t>, std::int32_t, float>;
+
+/// How many tiles of a cluster are one below the other and side by side, and which is the block's.
+struct InCluster {
+  unsigned rows, cols, row, col;
+
+  __device__ unsigned rank() const { return row + col; }
+};
+template <class T>
+__device__ InCluster place_in_cluster(const Schedule& s) {
+  const unsigned rank = s.cluster > 1 ? rank_in_cluster() : 0;
+  if constexpr (T::kAcross)
+    return {1, s.cluster, 0, rank};
+  else
+    return {s.cluster, 1, rank, 0};
+}
 
 }  // namespace mblas::cuda::gemm::hopper

@@ -38,6 +38,11 @@ using Sum = typename SumOf<In>::type;
 template <class In>
 inline constexpr int kBytesOf = int(sizeof(Element<In>));
 
+/// The upper half of a descriptor: groups of 8 rows of 128, 64 or 32 bytes, swizzled.
+constexpr unsigned groups_of(unsigned row_bytes) {
+  return 8 * row_bytes / 16 | (row_bytes == 128 ? 1u : row_bytes == 64 ? 2u : 3u) << 30;
+}
+
 /// Where an operand lies in shared memory: rows of 128 or 64 bytes whose chunks of 16 are swizzled,
 /// 8 of them a group. `next_columns`: bytes to the next row's length of the other dimension, where
 /// that is the one along the rows.
@@ -52,10 +57,9 @@ class DescriptorOf {
     return DescriptorOf(low_ + bytes / 16);
   }
   __device__ operator std::uint64_t() const {
-    static_assert(kRowBytes == 128 || kRowBytes == 64);
-    constexpr std::uint64_t kGroup = 8 * kRowBytes / 16, kSwizzled = kRowBytes == 128 ? 1 : 2;
-    return low_ | kGroup << 32 | kSwizzled << 62;
+    return low_ | std::uint64_t{groups_of(kRowBytes)} << 32;
   }
+  __device__ unsigned low() const { return low_; }
 
  private:
   static constexpr unsigned kWithinBlock = 0x3ffff;  // above: which block of the cluster
@@ -63,6 +67,24 @@ class DescriptorOf {
   unsigned low_;
 };
 using Descriptor = DescriptorOf<128>;
+
+/// The same of rows as long as is found out when the kernel runs, of an operand that does not run
+/// along k and has no more than such a row: what the tensor cores read beyond it is the row again.
+class NarrowDescriptor {
+ public:
+  __device__ NarrowDescriptor(unsigned address, unsigned row_bytes)
+      : from_(address, 0), groups_(groups_of(row_bytes)) {}
+  __device__ NarrowDescriptor operator+(unsigned bytes) const {
+    NarrowDescriptor further = *this;
+    further.from_ = from_ + bytes;
+    return further;
+  }
+  __device__ operator std::uint64_t() const { return from_.low() | std::uint64_t{groups_} << 32; }
+
+ private:
+  Descriptor from_;
+  unsigned groups_;
+};
 
 /// Registers that products in flight write are not touched by what comes before, and after.
 __device__ inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -129,6 +151,8 @@ __device__ void multiply(Sum<In> (&d)[kN / 2], std::uint64_t a, std::uint64_t b)
   static_assert(kBytesOf<In> == 2 || (kAAlongK && kBAlongK), "k innermost");
   if constexpr (kN == 32) {
     MBLAS_PRODUCTS(32, "16", "17", "18", "19", "20");
+  } else if constexpr (kN == 48) {
+    MBLAS_PRODUCTS(48, "24", "25", "26", "27", "28");
   } else if constexpr (kN == 64) {
     MBLAS_PRODUCTS(64, "32", "33", "34", "35", "36");
   } else if constexpr (kN == 80) {

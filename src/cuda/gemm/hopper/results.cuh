@@ -643,16 +643,16 @@ __device__ void gather_slices(Sums<T, Acc>& d, unsigned place, const Share& shar
 
 template <class In, class T, class Acc>
 __device__ void finish(const Problem<Acc>& p, const Consumer& self, const Schedule::Item& item,
-                       unsigned rank, Sums<T, Acc>& d, const OldResults<T>& before) {
+                       const InCluster& in, Sums<T, Acc>& d, const OldResults<T>& before) {
   const int share = T::kAlternating ? 0 : self.number;  // of the tile
   const std::int64_t row0 =
-      (std::int64_t(item.row) * p.schedule.cluster + rank) * T::kRows + share * T::kRowsEach;
-  const std::int64_t col0 = std::int64_t(item.col) * T::kCols;
-  const bool inside = row0 < rows_of<T>(p);
+      (std::int64_t(item.row) * in.rows + in.row) * T::kRows + share * T::kRowsEach;
+  const std::int64_t col0 = (std::int64_t(item.col) * in.cols + in.col) * T::kCols;
+  const bool inside = row0 < rows_of<T>(p) && col0 < cols_of<T>(p);
   Share of_tile = {};
-  if (kCuts<In> && item.cut) {
+  if (kCuts<In> && !T::kAcross && item.cut) {
     auto* to = reinterpret_cast<Vector<Acc>*>(p.sums) +
-               (std::int64_t(item.slice) * p.schedule.cluster + rank) * kFours<T>;
+               (std::int64_t(item.slice) * p.schedule.cluster + in.rank()) * kFours<T>;
     if constexpr (T::kJoins)
       to = static_cast<Vector<Acc>*>(__cvta_shared_to_generic(before.stages));
     const int first = share * (kFours<T> / kConsumers) + self.thread;

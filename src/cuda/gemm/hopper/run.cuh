@@ -16,8 +16,9 @@ struct Source {
   std::int64_t rows, cols, ld, stride, count;
   bool along_k;
 
-  CUtensorMap map(CUtensorMapDataType type, int size, int box_rows) const {
-    return tensor_map({type, size, data, rows, cols, ld, stride, count, box_rows});
+  CUtensorMap map(CUtensorMapDataType type, int size, int box_rows,
+                  int box_bytes = kDepthBytes) const {
+    return tensor_map({type, size, data, rows, cols, ld, stride, count, box_rows, box_bytes});
   }
 };
 
@@ -36,6 +37,10 @@ using Plain80 = Tile<128, 80, 7, 2, true>;
 using Few = FewRows<Small>;
 using Narrow = Tile<64, 64, 12, 2, true>;
 using Slim = Tile<64, 32, 16, 2, true>;
+using Slim48 = Tile<64, 48, 12, 2, true>;
+using Slim80 = Tile<64, 80, 10, 2, true>;
+using Slim96 = Tile<64, 96, 9, 2, true>;
+using Slim112 = Tile<64, 112, 8, 2, true>;
 
 template <class... Tiles>
 struct TileList {
@@ -50,7 +55,7 @@ auto tiles_for() {
     return TileList<Large, Medium, Small>{};
   else if constexpr (kBytesOf<In> == 2)
     return TileList<Large, Wide, Medium, Small, Plain<Narrow>, Plain176, Plain144, Plain112,
-                    Plain96, Plain80, Few, Slim>{};
+                    Plain96, Plain80, Few, Slim48, Slim80, Slim96, Slim112, Slim>{};
   else if constexpr (kBytesOf<In> == 1)
     return TileList<Large, Wide, Medium, Small, Narrow>{};
   else
@@ -88,8 +93,11 @@ void launch_engine_kernel(const CudaQueue& queue, void (*kernel)(Parameter), uns
 
 template <class T, class In, bool kAAlongK, bool kBAlongK>
 void launch_engine(const Problem<Sum<In>>& p, const CudaQueue& queue) {
-  if constexpr (has_joined(T::kRows, T::kCols) && kCuts<In> && !T::kJoins)
+  constexpr bool kOwn = T::kJoins || T::kAcross;  // a kernel of its own
+  if constexpr (has_joined(T::kRows, T::kCols) && kCuts<In> && !kOwn)
     if (p.schedule.joined) return launch_engine<Joins<T>, In, kAAlongK, kBAlongK>(p, queue);
+  if constexpr (kHasAcross<T, In> && !kOwn)
+    if (p.schedule.across) return launch_engine<Across<T>, In, kAAlongK, kBAlongK>(p, queue);
   const auto kernel = engine_kernel<T, In, kAAlongK, kBAlongK>;
   allow_shared(reinterpret_cast<const void*>(kernel), T::kShared, queue.device().ordinal);
   const Schedule& s = p.schedule;
@@ -97,7 +105,7 @@ void launch_engine(const Problem<Sum<In>>& p, const CudaQueue& queue) {
       unsigned(whole_clusters_at_once(int(s.cluster), queue.device().compute_units));
   const unsigned blocks = s.joined ? s.items : std::min(s.items, at_once) * s.cluster;
   launch_engine_kernel(queue, kernel, blocks, kThreads, s.together(), T::kShared, p);
-  if constexpr (kCuts<In> && !T::kJoins) {
+  if constexpr (kCuts<In> && !kOwn) {
     if (s.items == s.whole) return;
     const unsigned sums = (s.items - s.whole) / s.slices * s.cluster * (kFours<T> / 256);
     with_output<T, In>(p, [&]<class Out, bool kFinish>() {
@@ -110,10 +118,11 @@ template <class T, class In>
 void run_tile(Problem<Sum<In>>& p, const Source& a, const Source& b, const CudaQueue& queue) {
   constexpr int kSize = kBytesOf<In>, kElements = kDepthBytes / kSize;
   const DeviceGuard guard(queue.device().ordinal);
-  const auto panels = [](const Source& x, int tile, int cluster) {
-    const auto map_of = [&](int rows) { return x.map(kMapType<In>, kSize, rows); };
+  const auto panels = [](const Source& x, int tile, int cluster, int box_bytes = kDepthBytes) {
+    const auto map_of = [&](int rows) { return x.map(kMapType<In>, kSize, rows, box_bytes); };
     Panels result =
         panels_of(x.along_k ? x.rows : x.cols, tile, cluster, x.along_k, kElements, map_of);
+    result.box_bytes = box_bytes;
     if (x.along_k) return result;
     // Where a row ends inside of a sector, the engine takes two to three times as long for it: bf16
     // 4096×n×4096 18.7 us with n = 32, 22.9 with 24. So but for the last row the map has that
@@ -123,13 +132,16 @@ void run_tile(Problem<Sum<In>>& p, const Source& a, const Source& b, const CudaQ
     whole.cols = ceil_div(x.cols, kSector) * kSector;
     if (whole.cols == x.cols) return result;
     result.edge_map = result.map;
-    result.map = whole.map(kMapType<In>, kSize, result.box_rows);
+    result.map = whole.map(kMapType<In>, kSize, result.box_rows, box_bytes);
     result.last = int((x.rows - 1) / kElements * kElements);
     return result;
   };
   if (p.schedule.steps > 0) {
-    p.panels_a = panels(a, T::kRows, 1);
-    p.panels_b = panels(b, T::kCols, int(p.schedule.cluster));
+    const bool narrow = kNarrowBoxes<T, In, false> && !a.along_k;
+    const int cluster = int(p.schedule.cluster);
+    p.panels_a = panels(a, T::kRows, p.schedule.across ? cluster : 1,
+                        narrow ? box_bytes_of(a.cols) : kDepthBytes);
+    p.panels_b = panels(b, T::kCols, p.schedule.across ? 1 : cluster);
   }
   if constexpr (T::kPlain && T::kCols % 64 != 0) {
     if (a.along_k)

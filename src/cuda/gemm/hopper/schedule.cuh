@@ -6,7 +6,7 @@
 namespace mblas::cuda::gemm::hopper {
 
 /// Which tiles, in which order, and what of k. Everything is counted in clusters, of `cluster`
-/// tiles one below the other.
+/// tiles one below the other or side by side.
 struct Schedule {
   unsigned rows, cols;  ///< clusters of one matrix
   unsigned height;      ///< rows of clusters that are gone through together, for the L2 cache
@@ -16,6 +16,7 @@ struct Schedule {
   int steps;            ///< stages of k
   int slice_steps;
   unsigned cluster;  ///< 1, 2 or 4 blocks
+  bool across;       ///< its tiles are side by side; none is cut then
   bool joined;       ///< each block has one slice; a tile's are a cluster, which adds them up
 
   /// Blocks that are launched as a cluster.

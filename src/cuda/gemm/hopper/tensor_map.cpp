@@ -39,7 +39,9 @@ CUtensorMap tensor_map(const BoxedMatrices& x) {
   const CUresult result =
       encode()(&map, x.type, 3, const_cast<void*>(x.data), extents, strides, box, every,
                CU_TENSOR_MAP_INTERLEAVE_NONE,
-               x.box_bytes == 128 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_32B,
+               x.box_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
+               : x.box_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+                                   : CU_TENSOR_MAP_SWIZZLE_32B,
                CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS)
     throw Error(Status::Internal,

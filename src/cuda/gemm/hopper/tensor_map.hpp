@@ -20,7 +20,7 @@ struct BoxedMatrices {
   std::int64_t ld, stride;  ///< elements between rows, and between matrices: multiples of 16 bytes
   std::int64_t count;       ///< matrices
   int box_rows;             ///< up to 256
-  int box_bytes = 128;      ///< of a row of a box: 128 or 32
+  int box_bytes = 128;      ///< of a row of a box: 128, 64 or 32
 };
 
 /// Whether a map can describe the distances of rows and of `count` matrices, elements of `size`
