@@ -139,7 +139,7 @@ struct Plan {
 struct Cost {
   static constexpr double kStart = 1.46;         // of a launch, until the first products
   static constexpr double kBeside = 0.253;       // more, where the launch before leaves no room
-  static constexpr double kSecondKernel = 1.03;  // that adds up slices
+  static constexpr double kSecondKernel = 1.35;  // that adds up slices
   static constexpr double kSlice = 0.0365;       // of them, each
   static constexpr double kJoin = 0.391;         // of slices that are joined
   static constexpr double kJoinedSum = 1.15e-4;  // of each sum of theirs after the first
