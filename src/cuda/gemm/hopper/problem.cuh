@@ -155,8 +155,6 @@ using WideOut = std::conditional_t<std::is_same_v<In, std::int8_t>, std::int32_t
 /// How many tiles of a cluster are one below the other and side by side, and which is the block's.
 struct InCluster {
   unsigned rows, cols, row, col;
-
-  __device__ unsigned rank() const { return row + col; }
 };
 template <class T>
 __device__ InCluster place_in_cluster(const Schedule& s) {

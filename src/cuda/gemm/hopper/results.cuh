@@ -652,7 +652,7 @@ __device__ void finish(const Problem<Acc>& p, const Consumer& self, const Schedu
   Share of_tile = {};
   if (kCuts<In> && !T::kAcross && item.cut) {
     auto* to = reinterpret_cast<Vector<Acc>*>(p.sums) +
-               (std::int64_t(item.slice) * p.schedule.cluster + in.rank()) * kFours<T>;
+               (std::int64_t(item.slice) * p.schedule.cluster + in.row) * kFours<T>;
     if constexpr (T::kJoins)
       to = static_cast<Vector<Acc>*>(__cvta_shared_to_generic(before.stages));
     const int first = share * (kFours<T> / kConsumers) + self.thread;
