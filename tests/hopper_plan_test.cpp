@@ -155,7 +155,7 @@ TEST(HopperPlan, JoinsTheSlicesOfFewTiles) {
 }
 
 // Of few rows each part of op(B) is read by one tile, whichever operand of the engine it is; where
-// it is small, two tiles of 64 rows take no longer.
+// it is small, two tiles take no longer: 64x1024x4096 NN 6.2 us by 64x32, by one of 64x64 8.5.
 TEST(HopperPlan, ReadsTheLargeOperandOnce) {
   for (const std::int64_t m : {16, 64, 100, 128})
     for (const std::int64_t n : {1024, 4096, 5120, 8192, 14336})

@@ -172,6 +172,7 @@ TEST(MmaChoice, HoppersLeavesWhatItWouldCopyForLonger) {
   EXPECT_TRUE(leaves(half_product(64, 64, 32))) << "a tile takes longer than what it holds";
   EXPECT_TRUE(leaves(half_product(64, 64, 40)));
   EXPECT_FALSE(leaves(half_product(64, 64, 64)));
+  EXPECT_FALSE(leaves(half_product(64, 72, 32)));
   EXPECT_TRUE(leaves(half_product(256, 16, 32)));
   EXPECT_TRUE(leaves(half_product(128, 32, 16)));
   EXPECT_TRUE(leaves(product(DType::i8, DType::i32, 64, 64, 64)));
