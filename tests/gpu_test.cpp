@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -750,6 +751,28 @@ TEST_P(Gpu, TallProductsByPlanes) {
               0)
         << "row " << row;
   }
+}
+
+/// So many lines that a warp has several turns, one of which is not whole; results by vectors, by
+/// way of shared memory in a run, and line by line; the long operand as either one.
+TEST_P(Gpu, TallProductsOfHalves) {
+  if (GetParam() != "cuda") GTEST_SKIP() << "for tall_mma";
+  constexpr std::int64_t kLong = 70003;
+  for (const DType in : {DType::bf16, DType::f16})
+    for (const DType out : {in, DType::f32})
+      for (const bool turned : {false, true})
+        for (const bool is_b : {false, true})
+          for (const auto& [few, k, more] : {std::tuple{5, 3, 0}, std::tuple{16, 40, 0},
+                                             std::tuple{31, 70, 1}, std::tuple{32, 64, 5}}) {
+            cases::GemmCase c{.in = in, .out = out};
+            c.transA = c.transB = turned ? Op::Trans : Op::NoTrans;
+            c.m = is_b ? few : kLong + more;
+            c.n = is_b ? kLong + more : few;
+            c.k = k;
+            c.ldc = c.n + more;
+            if (k == 40) c.beta = {0.5, 0};
+            expect_correct(*cases::prepare(c), "gemm=tall_mma");
+          }
 }
 
 TEST_P(Gpu, ContextsGiveTheirMemoryBack) {

@@ -413,6 +413,49 @@ TEST(SmallChoice, TakesBatchesOfTf32Whole) {
   EXPECT_NE(taken(33, 33, 33, 1), "tensor_batch");
 }
 
+// An H200, us, there and by the fastest other: NN 51824×4×28 3.8 and 8.0, 24×52128×31 4.5 and 7.2,
+// 61764×16×36 4.5 and 10.6, TT 14×50112×32 3.7 and 7.2; but NN 4484×32×200 9.6 and 3.1
+// (tensor_wgmma), 184×10×82 4.8 and 2.0 (tensor_mma), 928×1×1 3.4 and 2.0.
+TEST(TallChoice, TakesLongHalves) {
+  const auto taken = [](DType in, std::int64_t m, std::int64_t n, std::int64_t k, bool turned) {
+    return taken_by(product(in, in, m, n, k, turned));
+  };
+  for (const DType in : {DType::bf16, DType::f16}) {
+    EXPECT_EQ(taken(in, 51824, 4, 28, false), "tall_mma");
+    EXPECT_EQ(taken(in, 24, 52128, 31, false), "tall_mma");
+    EXPECT_EQ(taken(in, 61764, 16, 36, false), "tall_mma");
+    EXPECT_EQ(taken(in, 14, 50112, 32, true), "tall_mma");
+    EXPECT_EQ(taken(in, 4484, 32, 200, false), "tensor_wgmma");
+    EXPECT_EQ(taken(in, 184, 10, 82, false), "tensor_mma");
+    EXPECT_NE(taken(in, 928, 1, 1, true), "tall_mma");
+  }
+  GemmArgs args = product(DType::bf16, DType::bf16, 51824, 4, 28);
+  args.config = kForced;
+  const auto* const forced = row("tall_mma");
+  ASSERT_NE(forced, nullptr);
+  EXPECT_EQ(forced->declines(args, h200()), nullptr);
+  args.n = args.B.ld = args.C.ld = 33;
+  EXPECT_NE(forced->declines(args, h200()), nullptr);
+}
+
+// An H200, us, by a row that takes floats whole and on the tensor cores: NN 41×152×16 1.6 and 2.6,
+// 463×23×15 1.7 and 2.4, TT 32×392×16 1.6 and 2.6; NN 64908×10×22 7.0 and 21.8. But 664×1120×36 4.5
+// and 3.7, NT 40×5624×6720 113 and 42, TT 40×4672×1840 36 and 15.
+TEST(Tf32Choice, TakesFloatsWholeWhereThatIsFaster) {
+  const auto taken = [](std::int64_t m, std::int64_t n, std::int64_t k, bool turned) {
+    GemmArgs args = product(DType::f32, DType::f32, m, n, k, turned);
+    args.compute = Compute::TF32;
+    return taken_by(args);
+  };
+  EXPECT_EQ(taken(41, 152, 16, false), "short_k");
+  EXPECT_EQ(taken(463, 23, 15, false), "short_k");
+  EXPECT_EQ(taken(32, 392, 16, true), "short_k");
+  EXPECT_EQ(taken(64908, 10, 22, false), "simt");
+  EXPECT_EQ(taken(664, 1120, 36, false), "tensor_wgmma");
+  EXPECT_EQ(taken(40, 4672, 1840, true), "tensor_wgmma");
+  EXPECT_EQ(taken(4096, 4096, 4096, false), "tensor_wgmma");
+}
+
 // An H200, us, there and by others: 33³ 15.2 and 25 (tiny), 133³ 62 and 94 (tensor_mma), 100³ 36
 // and 42 (tiny), 177×7×75 35 and 87 (tensor_mma), 40³ 9.2 and 15 (tensor_mma); 88³ 26,
 // tensor_wgmma 20.5; 201×8×7 42, thin_batch 20; 24³ 5.8, tiny_warp 4.

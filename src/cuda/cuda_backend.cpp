@@ -41,7 +41,7 @@ class CudaBackend final : public cuda::DeviceBackend {
     static const Kernel<GemmArgs> table[] = {
         g::gemv(),           g::whole_batch(),  g::tensor_batch(), g::thin_batch(),
         g::tiny_warp(),      g::tiny(),         g::few_vectors(),  g::thin(),
-        g::thin_f64(),       g::tall(),         g::short_k(),
+        g::thin_f64(),       g::tall(),         g::tall_mma(),     g::short_k(),
 #ifdef MBLAS_HAVE_HOPPER
         g::tensor_f64_tma(), g::tensor_wgmma(), g::fused_bf16x6(), g::tensor_bf16x6(),
         g::tensor_fp16x3(),  g::tensor_ozaki(),

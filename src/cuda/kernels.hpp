@@ -14,6 +14,7 @@ Kernel<GemmArgs> few_vectors();
 Kernel<GemmArgs> thin();
 Kernel<GemmArgs> thin_f64();
 Kernel<GemmArgs> tall();
+Kernel<GemmArgs> tall_mma();
 Kernel<GemmArgs> short_k();
 Kernel<GemmArgs> whole_batch();
 Kernel<GemmArgs> tensor_batch();

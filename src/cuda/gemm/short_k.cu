@@ -23,6 +23,7 @@
 #include "cuda/gemm/products.cuh"
 #include "cuda/gemm/short_k.hpp"
 #include "cuda/gemm/simt.hpp"
+#include "cuda/gemm/tensor_cores.hpp"
 #include "cuda/gemm/tensor_f64.hpp"
 #include "cuda/kernels.hpp"
 #include "cuda/memo.hpp"
@@ -355,9 +356,11 @@ const char* is_slower(const GemmArgs& args, const DeviceInfo& device) {
   if (args.batch == 1 && args.m < kLeastRows) return "for C of at least 8 rows";
   if (args.in == DType::cf32 && is_slower_than_planes(args, device))
     return "tensor_bf16x6 is faster";
-  return plan_of(args, device).microseconds < others(args, device)
-             ? nullptr
-             : "estimated to be slower than other rows";
+  constexpr double kTf32 = 1.2;
+  double least = others(args, device);
+  if (is_tf32(args)) least = std::min(least, kTf32 * tf32_microseconds(args, device));
+  return plan_of(args, device).microseconds < least ? nullptr
+                                                    : "estimated to be slower than other rows";
 }
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
@@ -370,7 +373,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (plan.strips * plan.chunks > std::numeric_limits<int>::max() / args.batch)
     return "for fewer matrices";
   if (const char* reason = declines_halfway(args)) return reason;
-  return declines_emulation(args, device);
+  return declines_emulation_but_tf32(args, device);
 }
 
 template <class V>

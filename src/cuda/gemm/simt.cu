@@ -122,7 +122,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (const char* reason = declines_halfway(args)) return reason;
   if (args.config >= 0 && choice(args, shape_of(args, device)).slices == 0)
     return "the configuration's tile, slices or copies are not for this call";
-  return declines_emulation(args, device);
+  return declines_emulation_but_tf32(args, device);
 }
 
 std::size_t workspace(const GemmArgs& args, const DeviceInfo& device) {

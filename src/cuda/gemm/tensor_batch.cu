@@ -95,7 +95,10 @@ double others(const GemmArgs& args, const DeviceInfo& device) {
     const bool words = is_half(args) && bits % 4 == 0 && bits % 16 != 0 &&
                        std::min({args.m, args.n, args.k}) > kLarge;
     consider(words ? 1.3 : is_half(args) ? 1 : 0.95, tensor_mma_microseconds(args, device));
-    if (is_tf32(args)) consider(1.1, thin_batch_microseconds(args, device));
+    if (is_tf32(args)) {
+      consider(1.1, thin_batch_microseconds(args, device));
+      consider(1, short_k_microseconds(args, device));
+    }
 #ifdef MBLAS_HAVE_HOPPER
     consider(is_half(args) ? 1 : 0.9, tensor_wgmma_microseconds(args, device));
 #endif

@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "cuda/gemm/repack.cuh"
+#include "cuda/gemm/tensor_cores.hpp"
 #include "cuda/gemm/tensor_mma.cuh"
 #include "cuda/gemm/tensor_mma.hpp"
 #include "cuda/kernels.hpp"
@@ -296,7 +297,8 @@ std::size_t parts_bytes(const GemmArgs& args, const Plan& plan) {
              : 4 * std::size_t(args.m * args.n * args.batch) * std::size_t(plan.splits);
 }
 
-const char* declines(const GemmArgs& args, const DeviceInfo& device) {
+/// Why it does not take a call, whatever others would take for it.
+const char* refuses(const GemmArgs& args, const DeviceInfo& device) {
   if (!is_tf32(args) && args.in != DType::f16 && args.in != DType::bf16 && args.in != DType::i8)
     return "for f16, bf16 and i8, and for f32 as TF32";
   if (device.capability < 80) return "needs tensor cores of compute capability 8.0";
@@ -309,6 +311,13 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (!has_panels(args.in) && args.config >= 0 && args.config < int(MmaWay::LooseSmall))
     return "the configuration is for types of 1 and 2 bytes";
   return declines_emulation_but_tf32(args, device);
+}
+
+const char* declines(const GemmArgs& args, const DeviceInfo& device) {
+  if (const char* reason = refuses(args, device)) return reason;
+  if (args.config == kOwnChoice && is_for_simt(args, device))
+    return "estimated to be slower than simt";
+  return nullptr;
 }
 
 std::size_t workspace_bytes(const GemmArgs& args, const DeviceInfo& device) {
@@ -390,7 +399,7 @@ double tensor_mma_microseconds(const GemmArgs& args, const DeviceInfo& device) {
   GemmArgs own = args;
   own.config = kOwnChoice;
   const Call call(own, device);
-  const bool left_out = (call.copies() && args.batch > 1) || declines(own, device);
+  const bool left_out = (call.copies() && args.batch > 1) || refuses(own, device);
   return left_out ? std::numeric_limits<double>::infinity() : call.microseconds();
 }
 

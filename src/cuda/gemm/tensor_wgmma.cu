@@ -11,6 +11,7 @@
 #include "core/finish.hpp"
 #include "cuda/gemm/hopper/call.cuh"
 #include "cuda/gemm/repack.cuh"
+#include "cuda/gemm/tensor_cores.hpp"
 #include "cuda/gemm/tensor_mma.hpp"
 #include "cuda/kept.hpp"
 #include "cuda/kernels.hpp"
@@ -188,6 +189,8 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
     return args.config < 0 ? "for fewer tiles" : "the configuration is not for this call";
   if (args.config == kOwnChoice && is_slower(args, call, device))
     return "estimated to be slower than tensor_mma";
+  if (args.config == kOwnChoice && is_for_simt(args, device))
+    return "estimated to be slower than simt";
   return nullptr;
 }
 

@@ -1,0 +1,48 @@
+#include <algorithm>
+#include <cstdint>
+
+#include "core/finish.hpp"
+#include "cuda/gemm/gemm.cuh"
+#include "cuda/gemm/simt.hpp"
+#include "cuda/gemm/tensor_cores.hpp"
+#include "cuda/gemm/tensor_mma.hpp"
+
+namespace mblas::cuda::gemm {
+namespace tensor_cores_file {
+
+/// `share`: of tensor_mma's estimate.
+double least_microseconds(const GemmArgs& args, const DeviceInfo& device, double share) {
+  const double mma = share * tensor_mma_microseconds(args, device);
+#ifdef MBLAS_HAVE_HOPPER
+  return std::min(mma, tensor_wgmma_microseconds(args, device));
+#else
+  return mma;
+#endif
+}
+
+}  // namespace tensor_cores_file
+
+double tensor_cores_microseconds(const GemmArgs& args, const DeviceInfo& device) {
+  return tensor_cores_file::least_microseconds(args, device, 1);
+}
+
+double tf32_microseconds(const GemmArgs& args, const DeviceInfo& device) {
+  // Of 780 products on an H200: tensor_mma's blocks take longer than estimated where one side is
+  // long and the other one short.
+  constexpr std::int64_t kLong = 4096, kShort = 64;
+  constexpr double kTooLow = 1.6;
+  const bool is_long =
+      std::max(args.m, args.n) * args.batch >= kLong && std::min(args.m, args.n) <= kShort;
+  return tensor_cores_file::least_microseconds(args, device, is_long ? kTooLow : 1);
+}
+
+bool is_for_simt(const GemmArgs& args, const DeviceInfo& device) {
+  constexpr double kShare = 0.95;            // best for those 780
+  constexpr std::int64_t kMostDepth = 4096;  // simt's estimates of longer sums are too low
+  if (!is_tf32(args) || args.k > kMostDepth || args.batch != 1 || args.keeper || needs_finish(args))
+    return false;
+  return simt_microseconds_of_many(args.in, simt_microseconds(args, device)) <
+         kShare * tf32_microseconds(args, device);
+}
+
+}  // namespace mblas::cuda::gemm
