@@ -762,8 +762,9 @@ TEST_P(Gpu, TallProductsOfHalves) {
     for (const DType out : {in, DType::f32})
       for (const bool turned : {false, true})
         for (const bool is_b : {false, true})
-          for (const auto& [few, k, more] : {std::tuple{5, 3, 0}, std::tuple{16, 40, 0},
-                                             std::tuple{31, 70, 1}, std::tuple{32, 64, 5}}) {
+          for (const auto& [few, k, more] :
+               {std::tuple{5, 3, 0}, std::tuple{16, 40, 0}, std::tuple{31, 70, 1},
+                std::tuple{32, 64, 5}, std::tuple{45, 9, 0}, std::tuple{80, 33, 5}}) {
             cases::GemmCase c{.in = in, .out = out};
             c.transA = c.transB = turned ? Op::Trans : Op::NoTrans;
             c.m = is_b ? few : kLong + more;

@@ -415,7 +415,8 @@ TEST(SmallChoice, TakesBatchesOfTf32Whole) {
 
 // An H200, us, there and by the fastest other: NN 51824×4×28 3.8 and 8.0, 24×52128×31 4.5 and 7.2,
 // 61764×16×36 4.5 and 10.6, TT 14×50112×32 3.7 and 7.2; but NN 4484×32×200 9.6 and 3.1
-// (tensor_wgmma), 184×10×82 4.8 and 2.0 (tensor_mma), 928×1×1 3.4 and 2.0.
+// (tensor_wgmma), 184×10×82 4.8 and 2.0 (tensor_mma), 928×1×1 3.4 and 2.0. In groups of 32 columns
+// 69×51072×62 10.3 and 12.3; but 17724×48×157 16.8 and 9.5.
 TEST(TallChoice, TakesLongHalves) {
   const auto taken = [](DType in, std::int64_t m, std::int64_t n, std::int64_t k, bool turned) {
     return taken_by(product(in, in, m, n, k, turned));
@@ -425,6 +426,8 @@ TEST(TallChoice, TakesLongHalves) {
     EXPECT_EQ(taken(in, 24, 52128, 31, false), "tall_mma");
     EXPECT_EQ(taken(in, 61764, 16, 36, false), "tall_mma");
     EXPECT_EQ(taken(in, 14, 50112, 32, true), "tall_mma");
+    EXPECT_EQ(taken(in, 69, 51072, 62, false), "tall_mma");
+    EXPECT_NE(taken(in, 17724, 48, 157, false), "tall_mma");
     EXPECT_EQ(taken(in, 4484, 32, 200, false), "tensor_wgmma");
     EXPECT_EQ(taken(in, 184, 10, 82, false), "tensor_mma");
     EXPECT_NE(taken(in, 928, 1, 1, true), "tall_mma");
@@ -434,7 +437,7 @@ TEST(TallChoice, TakesLongHalves) {
   const auto* const forced = row("tall_mma");
   ASSERT_NE(forced, nullptr);
   EXPECT_EQ(forced->declines(args, h200()), nullptr);
-  args.n = args.B.ld = args.C.ld = 33;
+  args.n = args.B.ld = args.C.ld = 97;
   EXPECT_NE(forced->declines(args, h200()), nullptr);
 }
 

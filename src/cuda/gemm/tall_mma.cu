@@ -21,7 +21,8 @@ namespace mblas::cuda::gemm {
 namespace tall_mma_file {
 
 constexpr int kMostWarps = 8, kBlocks = 2;  // of a block; that share a multiprocessor
-constexpr int kMostCount = 32, kMostDepth = 256;
+constexpr int kGroup = 32;                  // of the short side, what a block has at most
+constexpr int kMostCount = 96, kMostDepth = 256;
 constexpr int kTiles = 2;             // of 16 of the long side that a warp multiplies together,
 constexpr int kEach = 2 * kTiles;     // of which a lane has neighbours,
 constexpr int kLines = 8 * kEach;     // and all lanes
@@ -146,13 +147,13 @@ __device__ int column_of(int j, int g) {
 /// Copies Y's fragments to shared memory: of a step and eight columns after another, two words a
 /// lane.
 template <int kSteps, int kColumns>
-__device__ void copy_short(const Problem& p, const unsigned short* y, Raw<2>* to) {
+__device__ void copy_short(const Problem& p, const unsigned short* y, int count, Raw<2>* to) {
   const int lane = int(threadIdx.x) % 32, all = p.steps * kColumns;
 #pragma unroll 4
   for (int i = int(threadIdx.x) / 32; i < all; i += int(blockDim.x) / 32) {
     const int k = first_of<kSteps>(i / kColumns, lane % 4);
     const int column = column_of<kColumns>(i % kColumns, lane / 4);
-    const int left = column < p.count ? int(p.k) - k : 0;
+    const int left = column < count ? int(p.k) - k : 0;
     const unsigned short* const from = y + column * p.y.row + k * p.y.col;
     if (p.y_vectors) {
       to[i * 32 + lane] = read<4, 4>(from, left);
@@ -191,7 +192,8 @@ using Sums = float[kColumns][kTiles][4];
 /// Writes a lane's results, which are whole vectors of kWidth. `c`: of its first line; `left`:
 /// lines from there on.
 template <bool kRead, int kWidth, class Out, int kColumns>
-__device__ void write_vectors(const Problem& p, const Sums<kColumns>& sum, Out* c, int left) {
+__device__ void write_vectors(const Problem& p, const Sums<kColumns>& sum, Out* c, int left,
+                              int count) {
   const int first = int(threadIdx.x) % 4 * 2 * kColumns;
   c += first * p.c.col;
   if (p.c.col == 1) {
@@ -202,7 +204,7 @@ __device__ void write_vectors(const Problem& p, const Sums<kColumns>& sum, Out* 
         float run[kWidth];
 #pragma unroll
         for (int e = 0; e < kWidth; ++e) run[e] = sum[(at + e) / 2][r / 2][r % 2 * 2 + e % 2];
-        if (r < left && first + at < p.count) put<kRead>(p, run, c + at);
+        if (r < left && first + at < count) put<kRead>(p, run, c + at);
       }
     return;
   }
@@ -212,7 +214,7 @@ __device__ void write_vectors(const Problem& p, const Sums<kColumns>& sum, Out* 
       float run[kEach];
 #pragma unroll
       for (int r = 0; r < kEach; ++r) run[r] = sum[e / 2][r / 2][r % 2 * 2 + e % 2];
-      if (left > 0 && first + e < p.count) put<kRead>(p, run, c);
+      if (left > 0 && first + e < count) put<kRead>(p, run, c);
     }
 }
 
@@ -220,16 +222,16 @@ __device__ void write_vectors(const Problem& p, const Sums<kColumns>& sum, Out* 
 /// neighbours. `c`: of the warp's first line.
 template <class Out, int kColumns>
 __device__ void write_staged(const Problem& p, const Sums<kColumns>& sum, Out* c, int lines,
-                             float* stage) {
+                             int count, float* stage) {
   const int lane = int(threadIdx.x) % 32, first = lane % 4 * 2 * kColumns;
   const bool tall = p.c.col == 1;
-  const int line = tall ? p.count : 1, column = tall ? 1 : kLines;
+  const int line = tall ? count : 1, column = tall ? 1 : kLines;
   float* const to = stage + lane / 4 * kEach * line + first * column;
 #pragma unroll
   for (int e = 0; e < 2 * kColumns; ++e)
 #pragma unroll
     for (int r = 0; r < kEach; ++r)
-      if (first + e < p.count)
+      if (first + e < count)
         to[r * line + e * column] = p.alpha * sum[e / 2][r / 2][r % 2 * 2 + e % 2];
   __syncwarp();
   const auto put_one = [&](float x, Out* to) {
@@ -237,7 +239,7 @@ __device__ void write_staged(const Problem& p, const Sums<kColumns>& sum, Out* c
   };
   if (p.run_c) {
     constexpr int kUnit = kVector<Out>;
-    const int all = lines * p.count;
+    const int all = lines * count;
     for (int at = lane * kUnit; at < all; at += 32 * kUnit) {
       if (at + kUnit > all || p.read_c) {
         for (int e = at; e < min(at + kUnit, all); ++e) put_one(stage[e], c + e);
@@ -249,29 +251,30 @@ __device__ void write_staged(const Problem& p, const Sums<kColumns>& sum, Out* c
       *reinterpret_cast<Vector<Out>*>(c + at) = unit;
     }
   } else {
-    const int rows = tall ? lines : p.count, length = tall ? p.count : lines;
+    const int rows = tall ? lines : count, length = tall ? count : lines;
     const std::int64_t hop = tall ? p.c.row : p.c.col;
     const float* from = stage + lane;
     c += lane;
 #pragma unroll 4
-    for (int row = 0; row < rows; ++row, c += hop, from += tall ? p.count : kLines)
+    for (int row = 0; row < rows; ++row, c += hop, from += tall ? count : kLines)
       if (lane < length) put_one(*from, c);
   }
   __syncwarp();
 }
 
+/// Results of a warp's lines from `line` on and `count` of the short side from `column` on.
 template <class Out, int kColumns>
-__device__ void write(const Problem& p, const Sums<kColumns>& sum, std::int64_t line,
-                      float* stage) {
+__device__ void write(const Problem& p, const Sums<kColumns>& sum, std::int64_t line, int column,
+                      int count, float* stage) {
   const int mine = int(threadIdx.x) % 32 / 4 * kEach;
   const auto lines = int(min(p.length - line, std::int64_t(kLines)));
-  Out* const c = static_cast<Out*>(p.C.at(blockIdx.y)) + line * p.c.row;
-  if (p.c_width < kLeastWidth) return write_staged<Out, kColumns>(p, sum, c, lines, stage);
+  Out* const c = static_cast<Out*>(p.C.at(blockIdx.y)) + line * p.c.row + column * p.c.col;
+  if (p.c_width < kLeastWidth) return write_staged<Out, kColumns>(p, sum, c, lines, count, stage);
   const auto with_read = [&]<int kWidth>() {
     if (p.read_c)
-      write_vectors<true, kWidth, Out, kColumns>(p, sum, c + mine * p.c.row, lines - mine);
+      write_vectors<true, kWidth, Out, kColumns>(p, sum, c + mine * p.c.row, lines - mine, count);
     else
-      write_vectors<false, kWidth, Out, kColumns>(p, sum, c + mine * p.c.row, lines - mine);
+      write_vectors<false, kWidth, Out, kColumns>(p, sum, c + mine * p.c.row, lines - mine, count);
   };
   if constexpr (sizeof(Out) == 2 && kColumns == 4)
     if (p.c_width == 8 && p.c.col == 1) return with_read.template operator()<8>();
@@ -283,10 +286,11 @@ __global__ void __launch_bounds__(32 * kMostWarps, kBlocks)
     tall_mma_kernel(const __grid_constant__ Problem p) {
   extern __shared__ __align__(16) unsigned char memory[];
   auto* const shared = reinterpret_cast<Raw<2>*>(memory);
+  const int column = int(blockIdx.z) * kGroup, count = min(p.count - column, kGroup);
   const int lane = int(threadIdx.x) % 32, warp = int(threadIdx.x) / 32,
             warps = int(blockDim.x) / 32;
   float* const stage =
-      reinterpret_cast<float*>(shared + p.steps * kColumns * 32) + warp * kLines * p.count;
+      reinterpret_cast<float*>(shared + p.steps * kColumns * 32) + warp * kLines * count;
   const std::int64_t hop = std::int64_t(gridDim.x) * warps * kLines;
   std::int64_t line = (std::int64_t(warp) * gridDim.x + blockIdx.x) * kLines;
   begin_early();
@@ -311,8 +315,9 @@ __global__ void __launch_bounds__(32 * kMostWarps, kBlocks)
   for (bool has_short = false;;) {
     if (line < p.length) ask(k0);
     if (!has_short) {
-      copy_short<kSteps, kColumns>(p, static_cast<const unsigned short*>(p.Y.at(blockIdx.y)),
-                                   shared);
+      copy_short<kSteps, kColumns>(
+          p, static_cast<const unsigned short*>(p.Y.at(blockIdx.y)) + column * p.y.row, count,
+          shared);
       __syncthreads();
       has_short = true;
     }
@@ -330,9 +335,9 @@ __global__ void __launch_bounds__(32 * kMostWarps, kBlocks)
     y += kSteps * kColumns * 32;
     if (k0 < p.k) continue;
     if (p.floats)
-      write<float, kColumns>(p, sum, line, stage);
+      write<float, kColumns>(p, sum, line, column, count, stage);
     else
-      write<T, kColumns>(p, sum, line, stage);
+      write<T, kColumns>(p, sum, line, column, count, stage);
 #pragma unroll
     for (auto& of_column : sum)
 #pragma unroll
@@ -355,8 +360,9 @@ struct Call {
   int x_width, c_width;
   bool y_vectors, run_c;
   int steps, all_steps;  ///< of k that a warp has at a time, and in all
+  int groups;            ///< of the short side
   int columns, warps;    ///< of eight; of a block
-  std::int64_t blocks;   ///< of a matrix
+  std::int64_t blocks;   ///< of a matrix and group
 
   Call(const GemmArgs& args, const DeviceInfo& device)
       : is_b(args.m < args.n),
@@ -372,17 +378,20 @@ struct Call {
     c_width = std::min(width_of(access_bits(args.C, args.batch, size), is_b ? length : count, size),
                        16 / size);
     y_vectors = y_along_k && width_of(access_bits(y, args.batch, kSize), args.k, kSize) >= 4;
-    run_c = !is_b && args.C.ld == args.n && access_bits(args.C, args.batch, 1) % 16 == 0;
+    run_c =
+        !is_b && groups == 1 && args.C.ld == args.n && access_bits(args.C, args.batch, 1) % 16 == 0;
     steps = args.k <= kStep ? 1 : args.k <= 2 * kStep ? 2 : 4;
     all_steps = int(ceil_div(std::max<std::int64_t>(args.k, 1), steps * kStep)) * steps;
+    groups = int(ceil_div(count, kGroup));
     columns = count <= 16 ? 2 : 4;
     const auto units = std::int64_t(std::max(device.compute_units, 1));
     const std::int64_t chunks = ceil_div(length, kLines);
-    const bool fills = chunks * args.batch >= units * kMostWarps;
+    const bool fills = chunks * args.batch * groups >= units * kMostWarps;
     warps = fills ? kMostWarps : kMostWarps / 2;
     const std::int64_t room = units * kBlocks * kMostWarps / warps;
-    blocks = std::min(ceil_div(chunks, warps),
-                      std::max(room / std::max<std::int64_t>(args.batch, 1), std::int64_t(1)));
+    blocks =
+        std::min(ceil_div(chunks, warps),
+                 std::max(room / std::max<std::int64_t>(args.batch * groups, 1), std::int64_t(1)));
   }
 
   bool staged() const { return c_width < kLeastWidth; }
@@ -413,28 +422,33 @@ double estimate(const GemmArgs& args, const Call& call, const DeviceInfo& device
   const double fragments =
       double(call.all_steps * call.columns) / call.warps * (call.y_vectors ? 1 : 4);
   const double instructions = pieces * (20 + call.steps * call.columns * 3) + loads * 3;
-  const double written = call.staged() ? double(call.count) * 4 + 30 : call.columns * 16 + 20;
+  const double each = double(call.count) / call.groups;
+  const double written = call.staged() ? each * 4 + 30 : call.columns * 16 + 20;
   const double units = std::max(device.compute_units, 1);
-  const double warps = std::ceil(double(call.blocks * args.batch) / units) * call.warps;
+  const double warps =
+      std::ceil(double(call.blocks * call.groups * args.batch) / units) * call.warps;
   const double bytes =
       double(args.batch) * (double(call.length + call.count) * double(args.k) * kSize +
                             double(call.length) * double(call.count) * size_of(args.out));
   return kStart + kFragments * fragments +
-         turns *
-             (kTurn * pieces + kLoad * loads + (call.staged() ? kStaged * double(call.count) : 0) +
-              warps * (kInstruction * instructions + kWritten * written)) +
+         turns * (kTurn * pieces + kLoad * loads + (call.staged() ? kStaged * each : 0) +
+                  warps * (kInstruction * instructions + kWritten * written)) +
          kMemory * bytes * 1e6 / memory_rate_of(device);
 }
 
-/// Why it leaves a call to others, as measured with those 350 products: few rows begin sooner
-/// there, and for many that are no vectors the estimates of the others are too low.
+/// Why it leaves a call to others, as measured with those 350 products and 260 of several groups:
+/// few rows begin sooner there, and of many that are no vectors the estimates of the others are too
+/// low.
 const char* declines_slower(const GemmArgs& args, const Call& call, const DeviceInfo& device) {
-  constexpr std::int64_t kLeast = 8192, kLeastOfOne = 1024;
-  constexpr double kTooLow = 1.6;
+  constexpr std::int64_t kLeast = 8192, kLeastOfOne = 1024, kMostOfGroups = 64;
+  constexpr double kTooLow = 1.6, kTooLowOfGroups = 2.2;
   if (call.count == 1) return "slower than gemv and few_vectors for one vector";
   if (call.length < kLeastOfOne || call.length * args.batch < kLeast)
     return "slower than tiles for few rows and columns";
-  return estimate(args, call, device) < kTooLow * tensor_cores_microseconds(args, device)
+  if (call.groups > 1 && args.k > kMostOfGroups) return "slower than tiles for so long sums";
+  const bool in_line = operand_bits(args) % 16 == 0;
+  const double too_low = call.groups == 1 ? kTooLow : in_line ? 1 : kTooLowOfGroups;
+  return estimate(args, call, device) < too_low * tensor_cores_microseconds(args, device)
              ? nullptr
              : "estimated to be slower than tiles";
 }
@@ -443,7 +457,7 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (args.in != DType::f16 && args.in != DType::bf16) return "for f16 and bf16";
   if (device.capability < 80) return "needs compute capability 8.0";
   if (std::min(args.m, args.n) > kMostCount || args.k > kMostDepth)
-    return "for m or n of up to 32 and k of up to 256";
+    return "for m or n of up to 96 and k of up to 256";
   constexpr std::int64_t kMostBatch = 65535;
   if (args.batch > kMostBatch) return "for fewer matrices";
   if (args.config == kOwnChoice)
@@ -453,12 +467,14 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
 
 template <class T, int kSteps, int kColumns>
 void launch(const Problem& p, const Call& call, std::int64_t batch, const CudaQueue& queue) {
-  const std::int64_t stage = call.staged() ? call.warps * kLines * call.count : 0;
+  const std::int64_t stage =
+      call.staged() ? call.warps * kLines * std::min<std::int64_t>(call.count, kGroup) : 0;
   const std::size_t shared = std::size_t(call.all_steps * kColumns * 32) * sizeof(Raw<2>) +
                              std::size_t(stage) * sizeof(float);
   constexpr auto kAlong = tall_mma_kernel<T, kSteps, kColumns, true>;
   constexpr auto kAcross = tall_mma_kernel<T, kSteps, kColumns, false>;
-  launch_early(queue, call.along_k ? kAlong : kAcross, dim3{unsigned(call.blocks), unsigned(batch)},
+  launch_early(queue, call.along_k ? kAlong : kAcross,
+               dim3{unsigned(call.blocks), unsigned(batch), unsigned(call.groups)},
                unsigned(32 * call.warps), shared, p);
 }
 
@@ -506,7 +522,7 @@ void run(const GemmArgs& args, Queue& base) {
 Kernel<GemmArgs> tall_mma() {
   using namespace tall_mma_file;
   return {"tall_mma",
-          "f16 and bf16, m or n up to 32: the other one straight from memory to the tensor cores",
+          "f16 and bf16, m or n up to 96: the other one straight from memory to the tensor cores",
           declines, gemm_pointer_bytes, run};
 }
 
