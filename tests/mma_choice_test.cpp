@@ -456,6 +456,7 @@ TEST(Tf32Choice, TakesFloatsWholeWhereThatIsFaster) {
   EXPECT_EQ(taken(64908, 10, 22, false), "simt");
   EXPECT_EQ(taken(664, 1120, 36, false), "tensor_wgmma");
   EXPECT_EQ(taken(40, 4672, 1840, true), "tensor_wgmma");
+  EXPECT_NE(taken(20, 8028, 322, true), "simt");
   EXPECT_EQ(taken(4096, 4096, 4096, false), "tensor_wgmma");
 }
 

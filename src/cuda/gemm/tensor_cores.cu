@@ -28,11 +28,11 @@ double tensor_cores_microseconds(const GemmArgs& args, const DeviceInfo& device)
 
 double tf32_microseconds(const GemmArgs& args, const DeviceInfo& device) {
   // Of 780 products on an H200: tensor_mma's blocks take longer than estimated where one side is
-  // long and the other one short.
-  constexpr std::int64_t kLong = 4096, kShort = 64;
+  // long and the others are short.
+  constexpr std::int64_t kLong = 4096, kShort = 64, kShortSum = 128;
   constexpr double kTooLow = 1.6;
-  const bool is_long =
-      std::max(args.m, args.n) * args.batch >= kLong && std::min(args.m, args.n) <= kShort;
+  const bool is_long = std::max(args.m, args.n) * args.batch >= kLong &&
+                       std::min(args.m, args.n) <= kShort && args.k <= kShortSum;
   return tensor_cores_file::least_microseconds(args, device, is_long ? kTooLow : 1);
 }
 
