@@ -432,13 +432,17 @@ TEST(TallChoice, TakesLongHalves) {
     EXPECT_EQ(taken(in, 184, 10, 82, false), "tensor_mma");
     EXPECT_NE(taken(in, 928, 1, 1, true), "tall_mma");
   }
+  // What a plan keeps is tensor_wgmma's.
   GemmArgs args = product(DType::bf16, DType::bf16, 51824, 4, 28);
+  const auto* const tall = row("tall_mma");
+  ASSERT_NE(tall, nullptr);
+  args.keeper = reinterpret_cast<decltype(args.keeper)>(std::uintptr_t{4 << 20});
+  EXPECT_NE(tall->declines(args, h200()), nullptr);
+  args.keeper = nullptr;
   args.config = kForced;
-  const auto* const forced = row("tall_mma");
-  ASSERT_NE(forced, nullptr);
-  EXPECT_EQ(forced->declines(args, h200()), nullptr);
+  EXPECT_EQ(tall->declines(args, h200()), nullptr);
   args.n = args.B.ld = args.C.ld = 97;
-  EXPECT_NE(forced->declines(args, h200()), nullptr);
+  EXPECT_NE(tall->declines(args, h200()), nullptr);
 }
 
 // An H200, us, by a row that takes floats whole and on the tensor cores: NN 41×152×16 1.6 and 2.6,

@@ -357,6 +357,7 @@ const char* is_slower(const GemmArgs& args, const DeviceInfo& device) {
   if (args.in == DType::cf32 && is_slower_than_planes(args, device))
     return "tensor_bf16x6 is faster";
   constexpr double kTf32 = 1.2;
+  if (is_tf32(args) && args.keeper) return "for calls of TF32 without a plan";
   double least = others(args, device);
   if (is_tf32(args)) least = std::min(least, kTf32 * tf32_microseconds(args, device));
   return plan_of(args, device).microseconds < least ? nullptr

@@ -442,6 +442,7 @@ double estimate(const GemmArgs& args, const Call& call, const DeviceInfo& device
 const char* declines_slower(const GemmArgs& args, const Call& call, const DeviceInfo& device) {
   constexpr std::int64_t kLeast = 8192, kLeastOfOne = 1024, kMostOfGroups = 64;
   constexpr double kTooLow = 1.6, kTooLowOfGroups = 2.2;
+  if (args.keeper) return "for calls without a plan";
   if (call.count == 1) return "slower than gemv and few_vectors for one vector";
   if (call.length < kLeastOfOne || call.length * args.batch < kLeast)
     return "slower than tiles for few rows and columns";
