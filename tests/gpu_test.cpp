@@ -753,8 +753,8 @@ TEST_P(Gpu, TallProductsByPlanes) {
   }
 }
 
-/// So many lines that a warp has several turns, one of which is not whole; results by vectors, by
-/// way of shared memory in a run, and line by line; the long operand as either one.
+/// So many lines that a warp has several turns, one of which is not whole; results by vectors and
+/// by way of shared memory; the long operand as either one.
 TEST_P(Gpu, TallProductsOfHalves) {
   if (GetParam() != "cuda") GTEST_SKIP() << "for tall_mma";
   constexpr std::int64_t kLong = 70003;

@@ -4,8 +4,8 @@
 //
 // Which element of k, which row and which column of C a place of a fragment stands for is free, as
 // long as both operands agree. So lanes take neighbours: a lane's elements of a fragment lie side
-// by side in memory, its results too, whichever way the operands and C run. Nothing is copied by
-// way of shared memory but the short operand, whose fragments stay there.
+// by side in memory, its results too, whichever way the operands and C run. Only the short
+// operand's fragments stay in shared memory, and results pass through it whose rows begin anywhere.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -39,7 +39,6 @@ struct Problem : GemmProblem<float> {
   int x_width = 1, c_width = 1;  ///< elements that are read, or written, at once
   int steps = 0;                 ///< along k
   bool y_vectors = false;        ///< four of k
-  bool run_c = false;            ///< C's rows follow one on another from a multiple of 16 bytes on
   bool floats = false;           ///< C is of float
 };
 
@@ -234,31 +233,13 @@ __device__ void write_staged(const Problem& p, const Sums<kColumns>& sum, Out* c
       if (first + e < count)
         to[r * line + e * column] = p.alpha * sum[e / 2][r / 2][r % 2 * 2 + e % 2];
   __syncwarp();
-  const auto put_one = [&](float x, Out* to) {
-    *to = narrow<Out>(p.read_c ? multiply_add(p.beta, widen(*to), x) : x);
-  };
-  if (p.run_c) {
-    constexpr int kUnit = kVector<Out>;
-    const int all = lines * count;
-    for (int at = lane * kUnit; at < all; at += 32 * kUnit) {
-      if (at + kUnit > all || p.read_c) {
-        for (int e = at; e < min(at + kUnit, all); ++e) put_one(stage[e], c + e);
-        continue;
-      }
-      Vector<Out> unit;
-#pragma unroll
-      for (int e = 0; e < kUnit; ++e) unit.e[e] = narrow<Out>(stage[at + e]);
-      *reinterpret_cast<Vector<Out>*>(c + at) = unit;
-    }
-  } else {
-    const int rows = tall ? lines : count, length = tall ? count : lines;
-    const std::int64_t hop = tall ? p.c.row : p.c.col;
-    const float* from = stage + lane;
-    c += lane;
+  const int rows = tall ? lines : count, length = tall ? count : lines;
+  const std::int64_t hop = tall ? p.c.row : p.c.col;
+  const float* from = stage + lane;
+  c += lane;
 #pragma unroll 4
-    for (int row = 0; row < rows; ++row, c += hop, from += tall ? count : kLines)
-      if (lane < length) put_one(*from, c);
-  }
+  for (int row = 0; row < rows; ++row, c += hop, from += tall ? count : kLines)
+    if (lane < length) *c = narrow<Out>(p.read_c ? multiply_add(p.beta, widen(*c), *from) : *from);
   __syncwarp();
 }
 
@@ -309,7 +290,7 @@ __global__ void __launch_bounds__(32 * kMostWarps, kBlocks)
     });
   };
   // Lanes whose lines are beyond the end multiply zeros, as all of a warp have to take part.
-  float sum[kColumns][kTiles][4] = {};
+  Sums<kColumns> sum = {};
   const Raw<2>* y = shared + lane;
   int k0 = 0;
   for (bool has_short = false;;) {
@@ -353,12 +334,11 @@ __global__ void __launch_bounds__(32 * kMostWarps, kBlocks)
 /// A call as kernels see it: which operand is the long one, how wide it and C are accessed, and how
 /// the long side is shared out.
 struct Call {
-  bool is_b;  ///< the long operand
-  const Input &x, &y;
+  bool is_b;                ///< the long operand
   bool along_k, y_along_k;  ///< that memory follows
   std::int64_t length, count;
   int x_width, c_width;
-  bool y_vectors, run_c;
+  bool y_vectors;
   int steps, all_steps;  ///< of k that a warp has at a time, and in all
   int groups;            ///< of the short side
   int columns, warps;    ///< of eight; of a block
@@ -366,20 +346,17 @@ struct Call {
 
   Call(const GemmArgs& args, const DeviceInfo& device)
       : is_b(args.m < args.n),
-        x(is_b ? args.B : args.A),
-        y(is_b ? args.A : args.B),
         along_k(is_b ? is_transposed(args.transB) : !is_transposed(args.transA)),
         y_along_k(is_b ? !is_transposed(args.transA) : is_transposed(args.transB)),
         length(std::max(args.m, args.n)),
         count(std::min(args.m, args.n)) {
+    const Input &x = is_b ? args.B : args.A, &y = is_b ? args.A : args.B;
     const int size = size_of(args.out);
     x_width = width_of(access_bits(x, args.batch, kSize), along_k ? args.k : length, kSize);
     // Vectors are of 16 bytes at most.
     c_width = std::min(width_of(access_bits(args.C, args.batch, size), is_b ? length : count, size),
                        16 / size);
     y_vectors = y_along_k && width_of(access_bits(y, args.batch, kSize), args.k, kSize) >= 4;
-    run_c =
-        !is_b && groups == 1 && args.C.ld == args.n && access_bits(args.C, args.batch, 1) % 16 == 0;
     steps = args.k <= kStep ? 1 : args.k <= 2 * kStep ? 2 : 4;
     all_steps = int(ceil_div(std::max<std::int64_t>(args.k, 1), steps * kStep)) * steps;
     groups = int(ceil_div(count, kGroup));
@@ -498,7 +475,6 @@ void run_typed(const GemmArgs& args, const CudaQueue& queue) {
   p.c_width = call.c_width;
   p.steps = call.all_steps;
   p.y_vectors = call.y_vectors;
-  p.run_c = call.run_c;
   const auto with_steps = [&]<int kSteps>() {
     if (call.columns == 2)
       launch<T, kSteps, 2>(p, call, args.batch, queue);
