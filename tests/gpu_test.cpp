@@ -238,11 +238,18 @@ TEST_P(Gpu, LargeProductsAreTheSameEachTime) {
 
 TEST_P(Gpu, ForcedTilesInBatches) {
   if (GetParam() != "cuda" || queue->device().capability != 90) GTEST_SKIP() << "for tensor_wgmma";
-  for (const char* config :
-       {"128x112", "128x144_cluster2", "128x144_cluster4", "128x80_cluster4", "128x176_slices2",
-        "64x128_joined2", "64x128_joined3", "128x64", "128x64_joined2", "128x80_joined3",
-        "128x96_joined2", "128x64_cluster2", "128x64_cluster4", "64x64", "64x64_cluster2",
-        "64x64_cluster4", "64x64_slices3", "64x64_joined2"})
+  for (const char* config : {"128x112",          "128x144_cluster2",
+                             "128x144_cluster4", "128x80_cluster4",
+                             "128x176_slices2",  "64x128_joined2",
+                             "64x128_joined3",   "128x64",
+                             "128x64_joined2",   "128x80_joined3",
+                             "128x96_joined2",   "128x64_cluster2",
+                             "128x64_cluster4",  "64x64",
+                             "64x64_cluster2",   "64x64_cluster4",
+                             "64x64_slices3",    "64x64_joined2",
+                             "64x192",           "64x192_cluster2",
+                             "64x192_slices3",   "192x64",
+                             "192x64_cluster4"})
     for (const Op a : {Op::NoTrans, Op::Trans}) {
       const auto problem = cases::prepare(cases::GemmCase{.in = DType::bf16,
                                                           .out = DType::bf16,
@@ -253,6 +260,79 @@ TEST_P(Gpu, ForcedTilesInBatches) {
                                                           .k = 1536,
                                                           .batch = 2});
       expect_correct(*problem, std::string("gemm=tensor_wgmma:") + config);
+    }
+}
+
+/// An epilogue by every tile of 16 bits: whole ones and those that C ends in, of C and of C^T,
+/// slices that a second kernel or a cluster adds up, clusters across.
+TEST_P(Gpu, ForcedTilesWithEpilogues) {
+  if (GetParam() != "cuda" || queue->device().capability != 90) GTEST_SKIP() << "for tensor_wgmma";
+  int which = 0;
+  const auto expect_finished = [&](const char* config, Op a, Op b, std::int64_t m, std::int64_t n) {
+    for (const BiasPer bias : {BiasPer::Row, BiasPer::Column}) {
+      const bool half = ++which % 5 == 0;
+      const DType type = half ? DType::f16 : DType::bf16;
+      const auto problem = cases::prepare(cases::GemmCase{.in = type,
+                                                          .out = type,
+                                                          .transA = a,
+                                                          .transB = b,
+                                                          .m = m,
+                                                          .n = n,
+                                                          .k = 520,
+                                                          .alpha = {0.5, 0},
+                                                          .bias = bias,
+                                                          .activation = Activation(which / 2 % 3),
+                                                          .scale = which % 3 == 0 ? -1.5 : 1});
+      expect_correct(*problem, std::string("gemm=tensor_wgmma:") + config);
+    }
+  };
+  for (const Op a : {Op::NoTrans, Op::Trans})
+    for (const Op b : {Op::NoTrans, Op::Trans}) {
+      for (const char* config :
+           {"128x256", "128x192_cluster2", "128x128", "64x128", "64x128_joined2", "64x64",
+            "64x64_slices3", "64x64_joined2", "128x64", "128x64_joined2", "64x192",
+            "64x192_cluster2", "192x64", "192x64_cluster2", "64x192_slices2", "192x64_slices2"})
+        expect_finished(config, a, b, 200, 328);
+      if (a == Op::Trans && b == Op::NoTrans) continue;  // columns that do not run along k
+      for (const char* config : {"128x176", "128x144_cluster2", "128x112", "128x96_joined3",
+                                 "128x80_joined2", "128x176_slices2", "64x112_joined2",
+                                 "64x96_joined3", "64x80", "64x48_joined2", "64x32"})
+        expect_finished(config, a, b, 200, 328);
+      if (a == Op::NoTrans && b == Op::Trans)
+        for (const char* config :
+             {"176x128", "176x128_cluster2", "176x128_slices2", "112x128_cluster2", "96x128",
+              "96x128_joined2", "80x128_slices2", "80x128_cluster2"})
+          expect_finished(config, a, b, 200, 328);
+      for (const char* config : {"64x48_cluster2", "64x112_cluster2", "64x128_cluster4"})
+        if (b == Op::Trans) expect_finished(config, a, b, 56, 400);
+    }
+}
+
+/// Tiles of 128 rows side by side that share the rows' operand, of C and of C^T: one round of them,
+/// several, and rows and steps that end inside of a tile.
+TEST_P(Gpu, ForcedTilesAcross) {
+  if (GetParam() != "cuda" || queue->device().capability != 90) GTEST_SKIP() << "for tensor_wgmma";
+  struct Across {
+    Op a, b;
+    std::int64_t m, n;
+    const char* config;
+  };
+  constexpr Op N = Op::NoTrans, T = Op::Trans;
+  for (const Across& x : {Across{N, T, 160, 328, "80x128_cluster2"},
+                          {N, T, 312, 3000, "80x128_cluster4"},
+                          {N, T, 189, 12808, "96x128_cluster2"},
+                          {N, T, 220, 328, "112x128_cluster2"},
+                          {N, T, 328, 160, "128x80_cluster2"},
+                          {T, T, 3001, 312, "128x80_cluster4"},
+                          {T, T, 12807, 184, "128x96_cluster2"},
+                          {N, T, 328, 216, "128x112_cluster2"},
+                          {N, N, 155, 328, "128x80_cluster2"},
+                          {N, N, 320, 3000, "128x80_cluster4"},
+                          {N, N, 190, 12808, "128x96_cluster2"}})
+    for (const DType type : {DType::bf16, DType::f16}) {
+      const auto problem = cases::prepare(cases::GemmCase{
+          .in = type, .out = type, .transA = x.a, .transB = x.b, .m = x.m, .n = x.n, .k = 328});
+      expect_correct(*problem, std::string("gemm=tensor_wgmma:") + x.config);
     }
 }
 

@@ -29,8 +29,11 @@ inline double blocks_each(double count, int blocks, int processors) {
 
 /// Whether tiles of rows×cols on Hopper's tensor cores have kernels whose clusters join slices of
 /// k.
-constexpr bool has_joined(int rows, int cols) { return rows == 64 || cols <= 96; }
-/// And whether those of so many rows have kernels whose clusters are tiles side by side.
-constexpr bool has_across(int rows) { return rows == 64; }
+constexpr bool has_joined(int rows, int cols) { return cols <= (rows == 64 ? 128 : 96); }
+/// And whether they have kernels whose clusters are tiles side by side, which share the rows'
+/// operand: where C has few rows, or tiles have more rows than columns.
+constexpr bool has_across(int rows, int cols) {
+  return rows == 64 ? cols <= 128 : cols < 128 && cols % 64 != 0;
+}
 
 }  // namespace mblas::cuda::gemm

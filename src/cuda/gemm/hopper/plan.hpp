@@ -62,6 +62,12 @@ inline constexpr TileInfo kHalfTiles[] = {
     {64, 96, true, 0.174, 0.112, 0.36, true},
     {64, 112, true, 0.218, 0.134, 0.39, true},
     {64, 32, true, 0.12, 0.0739, 0.24, true},
+    {64, 192, true, 0.285, 0.218, 0.644, true},
+    {64, 192, true, 0.291, 0.224, 0.642, true, true},
+    {128, 176, true, 0.485, 0.339, 1.54, true, true},
+    {128, 112, true, 0.338, 0.304, 0.796, true, true},
+    {128, 96, true, 0.308, 0.278, 0.7, true, true},
+    {128, 80, true, 0.271, 0.213, 0.837, true, true},
 };
 
 /// Those whose rows' operand goes through registers: consumers that multiply alone lose the time in
@@ -108,13 +114,13 @@ struct Shape {
   bool joins;                ///< and slices may be joined
   bool loose_a, loose_b;     ///< rows do not start at lines of the cache: a box is in two of each
   bool plain = false;        ///< tiles may be plain
-  bool neither = false;      ///< those of whole boxes of columns: no operand runs along k
-  bool turns = false;        ///< those are of C^T
+  bool turns = false;        ///< those of no whole boxes of columns are of C^T
   bool across = false;       ///< clusters may go across: Schedule::across
   bool filled = false;       ///< k is less than a step, which the copy engine fills up
   int box_a = 0, box_b = 0;  ///< elements of an operand's box, where it does not run along k
   double memory = 4.9e6;     ///< bytes a microsecond that it can deliver: an H200's
   int result_bytes = 2;      ///< of an element of C
+  double epilogue = 0;       ///< microseconds of an element of C, of a consumer
   bool operator==(const Shape&) const = default;
 };
 
@@ -139,13 +145,14 @@ struct Plan {
 struct Cost {
   static constexpr double kStart = 1.46;         // of a launch, until the first products
   static constexpr double kBeside = 0.253;       // more, where the launch before leaves no room
-  static constexpr double kSecondKernel = 1.35;  // that adds up slices
+  static constexpr double kSecondKernel = 1.5;   // that adds up slices
   static constexpr double kSlice = 0.0365;       // of them, each
-  static constexpr double kJoin = 0.391;         // of slices that are joined
+  static constexpr double kJoin = 0.82;          // of slices that are joined
   static constexpr double kJoinedSum = 1.15e-4;  // of each sum of theirs after the first
   static constexpr double kBytes = 4.93e6;       // of sums a microsecond, written and read
   static constexpr double kStepBytes = 1.08e5;   // of lines that all blocks fetch, each
-  static constexpr double kHidden = 0.041;       // of what takes less time, products or memory
+  // Of what takes less time, products or memory, times its share of the other.
+  static constexpr double kHidden = 0.17;
   static constexpr double kRagged = 1.22;   // of narrow boxes whose rows end inside of a sector
   static constexpr double kLine = 4.44e-4;  // that a block for itself fetches
   // Of a line that blocks of several tiles ask for at a time, by a request for each row of a box
@@ -158,7 +165,9 @@ struct Cost {
   // Of the memory's rate, for more bytes than the second-level cache holds; of rows that slices
   // read a part of, longer.
   static constexpr double kMemoryShare = 0.906, kSlicedRows = 1.03, kCacheBytes = 48e6;
-  static constexpr double kAcross = 0.1;  // of clusters across
+  // Of clusters across, and of a step and what it takes alone, of those of 128 rows a tile, which
+  // ask the second-level cache for less: in few rounds.
+  static constexpr double kAcross = 0.1, kAcrossStep = 0.9;
   // Where tiles are cut after full rounds: what that fills of large products is lost to the clock.
   static constexpr double kCut = 1.003;
   // Of a batch that memory limits, each byte that its blocks fetch, most of it from the cache.
@@ -166,11 +175,12 @@ struct Cost {
   // What a tile takes at least of consumers that alternate, of which two have one each, and each
   // element of it, however short k is: until the last of its results is on its way.
   static constexpr double kTurn = 0.522, kTurnElement = 3.59e-5;
-  // An element of results that are not boxes, more than in boxes, also while others multiply.
-  static constexpr double kByThreads = 1e-4;
-  // Steps of blocks that fetch all for themselves (the clock is lower where more power is drawn),
-  // of clusters of two with 64 rows a tile, and of clusters of four.
-  static constexpr double kApart = 1.02, kPair = 1.03, kSmallPair = 1.06, kFour = 0.947;
+  // An element of results that are not boxes, of a consumer, more than in boxes: of consumers that
+  // alternate while others multiply, and of the last tile.
+  static constexpr double kByThreadsHidden = 1.1e-4, kByThreads = 1.85e-4;
+  // Steps of clusters of two: of several tiles, of one or of 64 rows, and of 64 where what is
+  // shared is of the shorter operand, which the second-level cache has anyway. Of clusters of four.
+  static constexpr double kPairs = 1.002, kPair = 1.015, kSmallPair = 1.09, kFour = 0.98;
   // Of what a step takes longer while all blocks are busy: where two neighbouring multiprocessors
   // are, which share a way to the second-level cache.
   static constexpr double kNeighbours = 0.167;
@@ -189,25 +199,29 @@ constexpr double most_joined(int slices, bool shares, int processors) {
 inline Plan plan_of(Shape x, const Config& c) {
   if (c.tile >= x.tile_count) return {};
   const TileInfo& t = x.tiles[c.tile];
-  // Slices have to be long enough.
-  if ((t.plain && (!x.plain || (x.neither && t.cols % 64 != 0))) ||
-      (c.slices > 1 && x.steps < 2 * c.slices))
-    return {};
+  if (t.turned && t.cols % 64 != 0 && x.turns) return {};  // as the one that is not always turned
   if (t.is_turned(x.turns)) {
     std::swap(x.m, x.n);
     std::swap(x.loose_a, x.loose_b);
     std::swap(x.box_a, x.box_b);
   }
+  // Columns that are no whole boxes run along k, and slices have to be long enough.
+  if ((t.plain && (!x.plain || (x.box_b > 0 && t.cols % 64 != 0))) ||
+      (c.slices > 1 && x.steps < 2 * c.slices))
+    return {};
   const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   Plan p;
   p.tile = c.tile;
   p.cluster = c.cluster;
-  p.across = x.across && c.cluster > 1 && c.slices == 1 && has_across(t.rows) && x.m <= t.rows;
+  // Clusters across have no block without columns.
+  p.across = x.across && c.cluster > 1 && c.slices == 1 && has_across(t.rows, t.cols) &&
+             (t.rows > 64 ? ceil_div(x.n, t.cols) % c.cluster == 0 : x.m <= t.rows);
   const int below = p.across ? 1 : c.cluster, aside = p.across ? c.cluster : 1;
   // The blocks of a cluster bring eight columns or rows each, of which some may come twice: four
   // blocks, 24. Of few rows of C slices are faster without clusters.
-  const std::int64_t shared_units =
-      p.across ? x.box_a > 0 ? t.rows : x.m : std::min<std::int64_t>(x.n, t.cols);
+  const std::int64_t shared_units = p.across
+                                        ? x.box_a > 0 ? t.rows : std::min<std::int64_t>(x.m, t.rows)
+                                        : std::min<std::int64_t>(x.n, t.cols);
   if (c.cluster > ceil_div(shared_units, 8) * 8 / 6 || (t.turned && c.cluster > 1 && c.slices > 1))
     return {};
   p.rows = ceil_div(x.m, std::int64_t(t.rows) * below);
@@ -236,7 +250,7 @@ inline Plan plan_of(Shape x, const Config& c) {
   // The blocks of a cluster share what they fetch of B, or side by side of A. Of few rows or
   // columns no more is fetched. Narrow boxes that do not run along k are as many rows as a step is
   // long.
-  constexpr std::int64_t kManySteps = 16, kNarrow = 64;
+  constexpr std::int64_t kManySteps = 16, kNarrow = 64, kFewRounds = 2;
   const bool many = x.steps >= kManySteps && (c.slices == 1 || c.joined);
   const auto lines_of = [&](int most, std::int64_t size, bool loose, int box) {
     const std::int64_t lines = std::min<std::int64_t>(most, size);
@@ -256,17 +270,20 @@ inline Plan plan_of(Shape x, const Config& c) {
       std::max((narrow ? Cost::kNarrowRequests : 1) * requests_of(x.m, x.box_a, p.cols),
                requests_of(x.n, x.box_b, p.rows));
   const double shared = requests * Cost::kRequest;
-  const double step = std::max({t.step, lines * 128 / Cost::kStepBytes, shared});
+  const double less =
+      p.across && t.rows > 64 && all <= kFewRounds * at_once ? Cost::kAcrossStep : 1;
+  const double step = std::max({less * t.step, lines * 128 / Cost::kStepBytes, shared});
   const bool once = all <= at_once;
-  const double together = c.cluster == 1   ? once ? 1 : Cost::kApart
-                          : c.cluster == 4 ? Cost::kFour
-                          : t.rows == 64   ? Cost::kSmallPair
-                          : once           ? Cost::kPair
-                                           : 1;
+  const double together = c.cluster == 1            ? 1
+                          : c.cluster == 4          ? Cost::kFour
+                          : t.rows > 64             ? once ? Cost::kPair : Cost::kPairs
+                          : !p.across && x.n <= x.m ? Cost::kSmallPair
+                                                    : Cost::kPair;
   // A block for itself waits for its lines, unless it takes few steps, whose boxes run along k or
   // are narrow.
   const bool waits = many || (std::min(x.m, x.n) > kNarrow && x.box_a + x.box_b > 0);
-  const double alone = std::max({t.alone, shared, waits ? std::min(lines * Cost::kLine, step) : 0});
+  const double alone =
+      std::max({less * t.alone, shared, waits ? std::min(lines * Cost::kLine, step) : 0});
   const auto round = [&](double blocks, double steps) {
     const double busy = std::min(blocks / double(at_once), 1.0);
     const double half = x.processors / 2;
@@ -279,7 +296,15 @@ inline Plan plan_of(Shape x, const Config& c) {
   const double rounds = std::ceil(whole / double(at_once));
   const double rounds_cut = std::ceil(items / double(at_once));
   const double steps = double(x.steps);
-  const double turn = t.alternating ? Cost::kTurn + Cost::kTurnElement * t.rows * t.cols : 0;
+  // What becomes of results but for boxes: of all tiles or, unless they are cut, the last one.
+  const double elements = double(t.rows) * t.cols / (t.alternating ? 1 : 2);  // of a consumer
+  const double turn = t.alternating
+                          ? Cost::kTurn + elements * (Cost::kTurnElement + x.epilogue +
+                                                      (x.boxes ? 0 : Cost::kByThreadsHidden))
+                          : 0;
+  const bool writes = p.whole > 0 || p.slices == 1 || p.joined;
+  const double finish =
+      t.finish + (writes ? elements * (x.epilogue + (x.boxes ? 0 : Cost::kByThreads)) : 0);
   const auto in_turn = [&](double count, double time) {
     return count > 1 ? time + (count - 1) * std::max(time, turn) : count * time;
   };
@@ -305,11 +330,11 @@ inline Plan plan_of(Shape x, const Config& c) {
   // device holds. Consumers that alternate hide the writing of all results but the last.
   const bool beside =
       std::min(double(p.items(x.batch)), double(at_once)) * c.cluster * 2 <= x.processors;
-  p.microseconds = Cost::kStart + (beside ? 0 : Cost::kBeside) + t.finish +
-                   (x.boxes ? 0 : Cost::kByThreads * t.rows * t.cols * rounds) +
-                   std::max(loops, memory) + Cost::kHidden * std::min(loops, memory) +
+  const auto [least, most] = std::minmax(loops, memory);
+  p.microseconds = Cost::kStart + (beside ? 0 : Cost::kBeside) + finish + most +
+                   Cost::kHidden * least * (least / std::max(most, 1e-9)) +
                    Cost::kFetched * fetched +
-                   (t.alternating ? 0 : (rounds + rounds_cut - 1) * t.finish);
+                   (t.alternating ? 0 : (rounds + rounds_cut - 1) * finish);
   if (p.joined) {
     p.microseconds += Cost::kJoin + Cost::kJoinedSum * (c.slices - 1) * t.rows * t.cols;
   } else if (p.slices > 1) {

@@ -29,7 +29,7 @@ constexpr int kThreads = kWarpgroup * (1 + kConsumers);
 template <int kRows_, int kCols_, int kStages_, int kBoxes_, bool kAlternating_>
 struct Tile {
   static constexpr int kRows = kRows_, kCols = kCols_, kStages = kStages_;
-  /// Only for products of 16 bits that go out as boxes, alpha op(A) op(B), and for a columns'
+  /// Only for products of 16 bits that go out as boxes, with a beta of 0, and for a columns'
   /// operand that is stored along k: of another one the tensor cores read 64 columns at a time, in
   /// the time of so many.
   static constexpr bool kPlain = kCols % 64 != 0;
@@ -139,7 +139,7 @@ template <class T, class In, bool kAAlongK>
 inline constexpr bool kNarrowBoxes = kNarrow<In> && !kAAlongK && has_narrow_boxes(T::kRows);
 /// Whether there are kernels for clusters across.
 template <class T, class In>
-inline constexpr bool kHasAcross = has_across(T::kRows) && kPlanesOf<In> == 1 &&
+inline constexpr bool kHasAcross = has_across(T::kRows, T::kCols) && kPlanesOf<In> == 1 &&
                                    !std::is_same_v<In, Residues>;
 /// Whether the engine computes epilogues. Of planes it does not: the kernel that what does not suit
 /// them is left to does not either.

@@ -117,10 +117,10 @@ __device__ std::int64_t cols_of(const Problem<Acc>& p) {
 /// 64: with loads of its own for all that it adds a thread took 5 % more time at bf16 4096³.
 template <class T, class Out, int kRows>
 struct Bias {
-  static constexpr int kWords = 2 * int(sizeof(Out)) / 4;
+  static constexpr int kWords = 2 * int(sizeof(Out)) / 4, kAcross = (T::kCols + 63) / 64;
   float of_rows[kRows] = {};
   bool along_cols;
-  unsigned of_cols[T::kCols / 64][kWords] = {};
+  unsigned of_cols[kAcross][kWords] = {};
 
   /// Of the columns from col0 on.
   template <class Acc>
@@ -131,7 +131,7 @@ struct Bias {
     const Out* const of_c = static_cast<const Out*>(p.finish.bias) + first;
     const int cols = int(min(cols_of<T>(p) - first, std::int64_t(T::kCols)));
 #pragma unroll
-    for (int i = 0; i < T::kCols / 64; ++i) {
+    for (int i = 0; i < kAcross; ++i) {
       Vector<Out, 2> pair = {};
 #pragma unroll
       for (int c = 0; c < 2; ++c)
@@ -283,7 +283,11 @@ __device__ void write_boxes(const Problem<Acc>& p, const Consumer& self, const S
 #pragma unroll
   for (int box = 0; box < T::kBlocks * kAcross; ++box) {
     const int i = box / kAcross, j = box % kAcross;
+    if constexpr (kFinish)
+      if (j == 0) bias.take_rows(p, self, row0 + i * 64, 0);
     if (!share.has<T>(i, j * kBoxCols)) continue;
+    // Sums of whole boxes; of the last one, what the tile leaves of it.
+    const auto is_sum = [&](int e) { return j < kWhole || e < kNarrowBoxes * kNarrowCols / 2; };
     const unsigned to = self.out + unsigned(box % kBoxes * kBoxBytes);
     constexpr int kWords = kSums * int(sizeof(Out)) / 4;
     alignas(4) Out out[kSums];
@@ -292,15 +296,15 @@ __device__ void write_boxes(const Problem<Acc>& p, const Consumer& self, const S
       residues_of<kSums>(&d[i][j * kSums], words, batch);
     } else if constexpr (kFinish) {
       float x[kSums];
-      if (j == 0) bias.take_rows(p, self, row0 + i * 64, 0);
-      finish_sums(p, bias, j * kBoxCols, x,
-                  [&](int e) { return p.real_alpha * real(d[i][j * kSums + e]); });
+      finish_sums(p, bias, j * kBoxCols, x, [&](int e) {
+        return is_sum(e) ? p.real_alpha * real(d[i][j * kSums + e]) : 0;
+      });
 #pragma unroll
       for (int e = 0; e < kSums; ++e) out[e] = narrow<Out>(x[e]);
     } else {
 #pragma unroll
       for (int e = 0; e < kSums; ++e)
-        if (j < kWhole || e < kNarrowBoxes * kNarrowCols / 2)
+        if (is_sum(e))
           out[e] = narrow<Out>(p.alpha * d[i][j * kSums + e]);
     }
     if (self.thread == 0) wait_stores_read<T::kJoins ? 0 : kBoxes - 1>();  // from this box none
@@ -587,7 +591,10 @@ __device__ void write(const Problem<Acc>& p, const Consumer& self, Sums<T, Acc>&
 /// f<Out, kFinish>() for the problem's C.
 template <class T, class In, class F>
 __host__ __device__ void with_output(const Problem<Sum<In>>& p, F&& f) {
-  if constexpr (kFinishes<In> && !T::kPlain) {
+  if constexpr (T::kPlain) {
+    p.finishes ? f.template operator()<In, true>() : f.template operator()<In, false>();
+    return;
+  } else if constexpr (kFinishes<In>) {
     if (p.finishes) {
       if (p.wide)
         f.template operator()<float, true>();
@@ -596,9 +603,7 @@ __host__ __device__ void with_output(const Problem<Sum<In>>& p, F&& f) {
       return;
     }
   }
-  if constexpr (T::kPlain)
-    f.template operator()<In, false>();
-  else if constexpr (std::is_same_v<In, Residues>)
+  if constexpr (std::is_same_v<In, Residues>)
     f.template operator()<std::uint8_t, false>();
   else if (p.wide)
     f.template operator()<WideOut<In>, false>();

@@ -35,6 +35,12 @@ using Plain112 = Tile<128, 112, 6, 2, true>;
 using Plain96 = Tile<128, 96, 6, 2, true>;
 using Plain80 = Tile<128, 80, 7, 2, true>;
 using Few = FewRows<Small>;
+using Long = Plain<Tile<64, 192, 6, 2, true>>;
+using Few192 = FewRows<Long>;
+using Few176 = FewRows<Plain176>;
+using Few112 = FewRows<Plain112>;
+using Few96 = FewRows<Plain96>;
+using Few80 = FewRows<Plain80>;
 using Narrow = Tile<64, 64, 12, 2, true>;
 using Slim = Tile<64, 32, 16, 2, true>;
 using Slim48 = Tile<64, 48, 12, 2, true>;
@@ -55,7 +61,8 @@ auto tiles_for() {
     return TileList<Large, Medium, Small>{};
   else if constexpr (kBytesOf<In> == 2)
     return TileList<Large, Wide, Medium, Small, Plain<Narrow>, Plain176, Plain144, Plain112,
-                    Plain96, Plain80, Few, Slim48, Slim80, Slim96, Slim112, Slim>{};
+                    Plain96, Plain80, Few, Slim48, Slim80, Slim96, Slim112, Slim, Long, Few192,
+                    Few176, Few112, Few96, Few80>{};
   else if constexpr (kBytesOf<In> == 1)
     return TileList<Large, Wide, Medium, Small, Narrow>{};
   else
@@ -144,7 +151,9 @@ void run_tile(Problem<Sum<In>>& p, const Source& a, const Source& b, const CudaQ
     p.panels_b = panels(b, T::kCols, p.schedule.across ? 1 : cluster);
   }
   if constexpr (T::kPlain && T::kCols % 64 != 0) {
-    if (a.along_k)
+    if constexpr (T::kTurned)
+      launch_engine<T, In, true, true>(p, queue);
+    else if (a.along_k)
       launch_engine<T, In, true, true>(p, queue);
     else if (p.turned)
       launch_engine<Turned<T>, In, false, true>(p, queue);
