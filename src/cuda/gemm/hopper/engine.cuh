@@ -7,8 +7,8 @@
 // of its own, and one multiplies while the other one stores. Of operands in planes, a step along k
 // takes several stages, out of which slots.cuh makes its products; floats whose rows do not run
 // along k go through registers, by fragments.cuh. The blocks of a cluster compute tiles one below
-// the other and copy a share of the columns' panel each, for all of them; or, of a C with few rows,
-// tiles side by side, and share the rows' panel. Tiles that would leave a round incomplete are cut
+// the other and copy a share of the columns' panel each, for all of them; or side by side, of the
+// rows' panel, where that saves more. Tiles that would leave a round incomplete are cut
 // along k; their sums go to the workspace and are added up by a second kernel in a fixed order.
 // Where all tiles are cut and a block has one slice, those of a tile can be a cluster that adds
 // them up, in the same order, out of each other's shared memory.
