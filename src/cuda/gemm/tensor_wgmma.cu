@@ -109,6 +109,8 @@ hopper::Shape shape_of(const GemmArgs& args, const Sources& sources, const Devic
   shape.loose_a = sources.a.loose();
   shape.loose_b = sources.b.loose();
   shape.epilogue = epilogue_microseconds(args);
+  // Where there are copies a call has two anyway: microseconds().
+  if (!sources.a.copied && !sources.b.copied) shape.two_launches = kTwoLaunches;
   const int box = hopper::kDepthBytes / size;
   shape.box_a = sources.a.along_k ? 0 : box;
   shape.box_b = sources.b.along_k ? 0 : box;

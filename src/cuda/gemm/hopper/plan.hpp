@@ -121,6 +121,7 @@ struct Shape {
   double memory = 4.9e6;     ///< bytes a microsecond that it can deliver: an H200's
   int result_bytes = 2;      ///< of an element of C
   double epilogue = 0;       ///< microseconds of an element of C, of a consumer
+  double two_launches = 0;   ///< microseconds that a call of two kernels takes at least
   bool operator==(const Shape&) const = default;
 };
 
@@ -145,14 +146,15 @@ struct Plan {
 struct Cost {
   static constexpr double kStart = 1.46;         // of a launch, until the first products
   static constexpr double kBeside = 0.253;       // more, where the launch before leaves no room
-  static constexpr double kSecondKernel = 1.5;   // that adds up slices
+  static constexpr double kSecondKernel = 1.35;  // that adds up slices
   static constexpr double kSlice = 0.0365;       // of them, each
-  static constexpr double kJoin = 0.82;          // of slices that are joined
+  static constexpr double kJoin = 0.391;         // of slices that are joined
   static constexpr double kJoinedSum = 1.15e-4;  // of each sum of theirs after the first
   static constexpr double kBytes = 4.93e6;       // of sums a microsecond, written and read
   static constexpr double kStepBytes = 1.08e5;   // of lines that all blocks fetch, each
-  // Of what takes less time, products or memory, times its share of the other.
-  static constexpr double kHidden = 0.17;
+  // Of what takes less time, products or memory, times its share of the other; of batches all of
+  // it.
+  static constexpr double kHidden = 0.1, kHiddenOfBatches = 0.041;
   static constexpr double kRagged = 1.22;   // of narrow boxes whose rows end inside of a sector
   static constexpr double kLine = 4.44e-4;  // that a block for itself fetches
   // Of a line that blocks of several tiles ask for at a time, by a request for each row of a box
@@ -175,12 +177,15 @@ struct Cost {
   // What a tile takes at least of consumers that alternate, of which two have one each, and each
   // element of it, however short k is: until the last of its results is on its way.
   static constexpr double kTurn = 0.522, kTurnElement = 3.59e-5;
-  // An element of results that are not boxes, of a consumer, more than in boxes: of consumers that
-  // alternate while others multiply, and of the last tile.
-  static constexpr double kByThreadsHidden = 1.1e-4, kByThreads = 1.85e-4;
-  // Steps of clusters of two: of several tiles, of one or of 64 rows, and of 64 where what is
-  // shared is of the shorter operand, which the second-level cache has anyway. Of clusters of four.
-  static constexpr double kPairs = 1.002, kPair = 1.015, kSmallPair = 1.09, kFour = 0.98;
+  // An element of results that are not boxes, more than in boxes, also while others multiply; of
+  // the last tile, which nothing hides, of a consumer.
+  static constexpr double kByThreads = 1e-4, kLastByThreads = 1.85e-4;
+  // Steps of blocks that fetch all for themselves (the clock is lower where more power is drawn;
+  // but with GELU 128×128 takes 205 us at 4096³, and 224 in clusters of two), of clusters of two
+  // that have one tile, of those with 64 rows a tile, also where what is shared is of the shorter
+  // operand, which the second-level cache has anyway, and of clusters of four.
+  static constexpr double kApart = 1.02, kPair = 1.03, kSmallPair = 1.06, kIdlePair = 1.12,
+                          kFour = 0.947;
   // Of what a step takes longer while all blocks are busy: where two neighbouring multiprocessors
   // are, which share a way to the second-level cache.
   static constexpr double kNeighbours = 0.167;
@@ -274,11 +279,11 @@ inline Plan plan_of(Shape x, const Config& c) {
       p.across && t.rows > 64 && all <= kFewRounds * at_once ? Cost::kAcrossStep : 1;
   const double step = std::max({less * t.step, lines * 128 / Cost::kStepBytes, shared});
   const bool once = all <= at_once;
-  const double together = c.cluster == 1            ? 1
+  const double together = c.cluster == 1            ? once || x.epilogue > 0 ? 1 : Cost::kApart
                           : c.cluster == 4          ? Cost::kFour
-                          : t.rows > 64             ? once ? Cost::kPair : Cost::kPairs
-                          : !p.across && x.n <= x.m ? Cost::kSmallPair
-                                                    : Cost::kPair;
+                          : t.rows > 64             ? once ? Cost::kPair : 1
+                          : !p.across && x.n <= x.m ? Cost::kIdlePair
+                                                    : Cost::kSmallPair;
   // A block for itself waits for its lines, unless it takes few steps, whose boxes run along k or
   // are narrow.
   const bool waits = many || (std::min(x.m, x.n) > kNarrow && x.box_a + x.box_b > 0);
@@ -296,15 +301,12 @@ inline Plan plan_of(Shape x, const Config& c) {
   const double rounds = std::ceil(whole / double(at_once));
   const double rounds_cut = std::ceil(items / double(at_once));
   const double steps = double(x.steps);
-  // What becomes of results but for boxes: of all tiles or, unless they are cut, the last one.
   const double elements = double(t.rows) * t.cols / (t.alternating ? 1 : 2);  // of a consumer
-  const double turn = t.alternating
-                          ? Cost::kTurn + elements * (Cost::kTurnElement + x.epilogue +
-                                                      (x.boxes ? 0 : Cost::kByThreadsHidden))
-                          : 0;
+  const double turn =
+      t.alternating ? Cost::kTurn + elements * (Cost::kTurnElement + x.epilogue) : 0;
   const bool writes = p.whole > 0 || p.slices == 1 || p.joined;
   const double finish =
-      t.finish + (writes ? elements * (x.epilogue + (x.boxes ? 0 : Cost::kByThreads)) : 0);
+      t.finish + (writes ? elements * (x.epilogue + (x.boxes ? 0 : Cost::kLastByThreads)) : 0);
   const auto in_turn = [&](double count, double time) {
     return count > 1 ? time + (count - 1) * std::max(time, turn) : count * time;
   };
@@ -331,10 +333,13 @@ inline Plan plan_of(Shape x, const Config& c) {
   const bool beside =
       std::min(double(p.items(x.batch)), double(at_once)) * c.cluster * 2 <= x.processors;
   const auto [least, most] = std::minmax(loops, memory);
-  p.microseconds = Cost::kStart + (beside ? 0 : Cost::kBeside) + finish + most +
-                   Cost::kHidden * least * (least / std::max(most, 1e-9)) +
-                   Cost::kFetched * fetched +
-                   (t.alternating ? 0 : (rounds + rounds_cut - 1) * finish);
+  const double hidden = x.batch > 1 ? Cost::kHiddenOfBatches * least
+                                    : Cost::kHidden * least * (least / std::max(most, 1e-9));
+  p.microseconds =
+      Cost::kStart + (beside ? 0 : Cost::kBeside) + finish + most + hidden +
+      Cost::kFetched * fetched +
+      (t.alternating ? x.boxes ? 0 : Cost::kByThreads * elements * std::max(rounds - 1, 0.0)
+                     : (rounds + rounds_cut - 1) * finish);
   if (p.joined) {
     p.microseconds += Cost::kJoin + Cost::kJoinedSum * (c.slices - 1) * t.rows * t.cols;
   } else if (p.slices > 1) {
@@ -347,6 +352,7 @@ inline Plan plan_of(Shape x, const Config& c) {
         Cost::kSecondKernel + Cost::kSlice * p.slices + 2 * p.sum_bytes * inside / Cost::kBytes;
   }
   if (p.slices > 1 && p.whole > 0) p.microseconds *= Cost::kCut;
+  if (p.slices > 1 && !p.joined) p.microseconds = std::max(p.microseconds, x.two_launches);
   if (p.across) p.microseconds += Cost::kAcross;
   return p;
 }
