@@ -296,16 +296,14 @@ __device__ void write_boxes(const Problem<Acc>& p, const Consumer& self, const S
       residues_of<kSums>(&d[i][j * kSums], words, batch);
     } else if constexpr (kFinish) {
       float x[kSums];
-      finish_sums(p, bias, j * kBoxCols, x, [&](int e) {
-        return is_sum(e) ? p.real_alpha * real(d[i][j * kSums + e]) : 0;
-      });
+      finish_sums(p, bias, j * kBoxCols, x,
+                  [&](int e) { return is_sum(e) ? p.real_alpha * real(d[i][j * kSums + e]) : 0; });
 #pragma unroll
       for (int e = 0; e < kSums; ++e) out[e] = narrow<Out>(x[e]);
     } else {
 #pragma unroll
       for (int e = 0; e < kSums; ++e)
-        if (is_sum(e))
-          out[e] = narrow<Out>(p.alpha * d[i][j * kSums + e]);
+        if (is_sum(e)) out[e] = narrow<Out>(p.alpha * d[i][j * kSums + e]);
     }
     if (self.thread == 0) wait_stores_read<T::kJoins ? 0 : kBoxes - 1>();  // from this box none
     self.sync();
@@ -593,22 +591,23 @@ template <class T, class In, class F>
 __host__ __device__ void with_output(const Problem<Sum<In>>& p, F&& f) {
   if constexpr (T::kPlain) {
     p.finishes ? f.template operator()<In, true>() : f.template operator()<In, false>();
-    return;
-  } else if constexpr (kFinishes<In>) {
-    if (p.finishes) {
-      if (p.wide)
-        f.template operator()<float, true>();
-      else if constexpr (kNarrow<In>)
-        f.template operator()<In, true>();
-      return;
+  } else {
+    if constexpr (kFinishes<In>) {
+      if (p.finishes) {
+        if (p.wide)
+          f.template operator()<float, true>();
+        else if constexpr (kNarrow<In>)
+          f.template operator()<In, true>();
+        return;
+      }
     }
+    if constexpr (std::is_same_v<In, Residues>)
+      f.template operator()<std::uint8_t, false>();
+    else if (p.wide)
+      f.template operator()<WideOut<In>, false>();
+    else if constexpr (kNarrow<In>)
+      f.template operator()<In, false>();
   }
-  if constexpr (std::is_same_v<In, Residues>)
-    f.template operator()<std::uint8_t, false>();
-  else if (p.wide)
-    f.template operator()<WideOut<In>, false>();
-  else if constexpr (kNarrow<In>)
-    f.template operator()<In, false>();
 }
 
 /// Sums of a slice lie by block of the cluster, consumer, block of 64 rows, 8 columns and thread,
