@@ -86,11 +86,13 @@ bool is_slower(const GemmArgs& args, const DeviceInfo& device) {
     case DType::cf64:
       if (length <= 32) return true;  // tiny_warp's
       return each < 4 && (groups < 0.8 || (args.in == DType::f64 ? length >= 438 : k >= 45));
-    default:
-      if (std::max(length, k) <= kSmallest || is_for_tensor_cores(args, device, all)) return true;
-      if (results >= 96) return !runs || groups < 0.65;
-      if (!runs && products >= 8000) return true;
-      return (each < 2 || all < 1e6) && !(runs && k >= 256 && args.batch >= 8);
+    default: {
+      if (std::max(length, k) <= kSmallest) return true;
+      if (results >= 96 ? !runs || groups < 0.65 : !runs && products >= 8000) return true;
+      const bool few = results < 96 && (each < 2 || all < 1e6);
+      if (few && !(runs && k >= 256 && args.batch >= 8)) return true;
+      return is_for_tensor_cores(args, device, all);  // last: those estimates take the longest
+    }
   }
 }
 

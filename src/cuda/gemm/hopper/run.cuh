@@ -151,14 +151,15 @@ void run_tile(Problem<Sum<In>>& p, const Source& a, const Source& b, const CudaQ
     p.panels_b = panels(b, T::kCols, p.schedule.across ? 1 : cluster);
   }
   if constexpr (T::kPlain && T::kCols % 64 != 0) {
-    if constexpr (T::kTurned)
+    // Of those that are always turned both operands run along k: plan_of().
+    if (a.along_k) {
       launch_engine<T, In, true, true>(p, queue);
-    else if (a.along_k)
-      launch_engine<T, In, true, true>(p, queue);
-    else if (p.turned)
-      launch_engine<Turned<T>, In, false, true>(p, queue);
-    else
-      launch_engine<T, In, false, true>(p, queue);
+    } else if constexpr (!T::kTurned) {
+      if (p.turned)
+        launch_engine<Turned<T>, In, false, true>(p, queue);
+      else
+        launch_engine<T, In, false, true>(p, queue);
+    }
   } else if constexpr (kSize == 2) {
     if (a.along_k && b.along_k)
       launch_engine<T, In, true, true>(p, queue);
