@@ -108,24 +108,38 @@ struct Plan {
   double cycles = std::numeric_limits<double>::infinity();
 };
 
+/// What depends on whether all tiles are cut, as those of a long k are, of real numbers.
+struct Costs {
+  double start;  ///< of a launch, until the first block begins
+  // From asking for a box until it is there: while all blocks ask, and how much longer where what
+  // is read is more than a cache holds, and no other block reads the same.
+  double boxes, memory;
+  double multiply;  ///< of the time that the tile's rate says
+  double second_kernel;
+  double part_bytes;  ///< that all blocks write
+  double part;        ///< of each part of a tile, one after another
+};
+inline constexpr Costs kWholeTiles = {3029, 3668, 2106, 1, 3361, 2264, 200};
+/// Fitted to 2,700 times of 260 products with k of 256 to 500,000 on an H200: 10 % off.
+inline constexpr Costs kAllCut = {6194, 2517, 2362, 0.908, 4350, 1477, 34};
+
 /// In cycles of 1.98 GHz, as all of these constants.
 inline Plan plan_of(const Shape& s, int tile, const Config& config) {
   constexpr double kHertz = 1.98e9, kMultiplyAdds = 128;  // of a multiprocessor
-  constexpr double kStart = 3029;  // of a launch, until the first block begins
-  // From asking for a box until it is there: while all blocks ask, and how much longer where what
-  // is read is more than a cache holds, and no other block reads the same.
-  constexpr double kBoxes = 3668, kMemory = 2106, kCacheBytes = 50e6;
+  constexpr double kCacheBytes = 50e6;
   constexpr double kBox = 86;  // from one that is asked for to the next
   // Of what shared memory takes longer to deliver, where X does not run along k.
   constexpr double kAcross = 2.50;
-  constexpr double kAlone = 1.19;  // of one block's multiply-adds, where there could be two
-  constexpr double kSecondKernel = 3361;
+  constexpr double kAlone = 1.19;        // of one block's multiply-adds, where there could be two
   constexpr double kJoin = 3548;         // until a cluster has added up its slices
   constexpr double kMemoryShare = 1.30;  // of A, B and C, which caches hold in part
-  constexpr double kPartBytes = 2264;    // that all blocks write
-  constexpr double kSums = 36.3;         // elements that the second kernel adds up
-  constexpr double kPart = 200;          // of each part of a tile, one after another
-  constexpr int kLeastSteps = 4;         // of a range, or a slice
+  // Where all tiles are cut: what a cache has, of memory's rate, and what more it has not where
+  // there are several tiles; bytes from the second-level cache in a cycle; and of what is read
+  // again, the part that memory delivers where tiles do not begin their parts of k together.
+  constexpr double kCachedShare = 2.29, kMissedShare = 0.866, kCacheRate = 4346, kAgain = 0.58;
+  constexpr double kTwice = 1.1;  // of that where a multiprocessor has two blocks
+  constexpr double kSums = 36.3;  // elements that the second kernel adds up
+  constexpr int kLeastSteps = 4;  // of a range, or a slice
   constexpr double kMostPartBytes = 256 << 20;
   constexpr double kMost = 1 << 30;  // tiles; steps of a block, and those that are cut
   constexpr double kTogether = 0.3;  // of a tile's warps: see share_inside()
@@ -144,25 +158,33 @@ inline Plan plan_of(const Shape& s, int tile, const Config& config) {
   plan.whole = config.cut ? plan.tiles / units * units : plan.tiles;
   plan.slices = config.slices;
   const std::int64_t left = plan.tiles - plan.whole;
+  const double lines = double(s.x + s.y);
+  const double bytes = lines * double(s.k) * double(s.batch) * s.element_bytes;
   if (config.slices > 1 && plan.steps < kLeastSteps * config.slices) return Plan{};
   if (config.cut) {
     plan.ranges = std::min<std::int64_t>(units, left * plan.steps / kLeastSteps);
+    // As many of each tile, which then read the same lines at the same time, where a cache does
+    // not have them all and few blocks are idle for that.
+    constexpr std::int64_t kFew = 12;
+    const std::int64_t rest = left > 0 ? plan.ranges % left : 0;
+    if (plan.whole == 0 && rest * kFew <= plan.ranges && bytes > kCacheBytes) plan.ranges -= rest;
     if (plan.ranges <= left || double(left * plan.steps) > kMost) return Plan{};
     plan.part_bytes = 2.0 * double(plan.ranges) * t.x * t.y * s.element_bytes;
     if (plan.part_bytes > kMostPartBytes) return Plan{};
   }
 
-  const double lines = double(s.x + s.y);
   const double read = double(tiles_x) * double(s.y) + double(tiles_y) * double(s.x);
-  const double bytes = lines * double(s.k) * double(s.batch) * s.element_bytes;
   const std::int64_t blocks =
       std::min<std::int64_t>(std::max(plan.whole * plan.slices, plan.ranges), s.units);
-  const double way = kBoxes * double(blocks) / s.units +
-                     kMemory * lines / read * std::min(bytes / kCacheBytes, 1.0);
+  const bool all_cut = config.cut && plan.whole == 0 && s.products == 1;
+  const Costs& cost = all_cut ? kAllCut : kWholeTiles;
+  const double way = cost.boxes * double(blocks) / s.units +
+                     cost.memory * lines / read * std::min(bytes / kCacheBytes, 1.0);
   const int wide = 128 / s.element_bytes;
   const double boxes = (s.along_x ? 1 : t.x / wide) + (s.along_y ? 1 : t.y / wide);
   const bool shared = joins(t.x, t.y, s.products) && !s.along_x;
-  const double multiply = double(t.x) * t.y * t.depth * s.products / kMultiplyAdds / t.rate *
+  const double multiply = cost.multiply * double(t.x) * t.y * t.depth * s.products / kMultiplyAdds /
+                          t.rate *
                           (s.along_x || s.products > 1 ? 1 : 1 + kAcross / t.x + kAcross / t.y);
   double inside = 1;  // share of a tile's multiply-adds that are
   if (t.blocks > 1) {
@@ -189,16 +211,33 @@ inline Plan plan_of(const Shape& s, int tile, const Config& config) {
     plan.cycles = double(each / t.blocks) * (double(plan.steps) * step(t.blocks) + ends);
     if (rest > 0) plan.cycles += double(plan.steps) * step(rest) + ends;
   }
-  if (config.cut)
+  double second = 0;
+  if (config.cut) {
     plan.cycles += double((left * plan.steps + plan.ranges - 1) / plan.ranges) *
                        step((plan.ranges + s.units - 1) / s.units) +
-                   ends + kSecondKernel +
-                   double(plan.ranges) * elements * s.element_bytes / kPartBytes +
-                   double(left) * elements / kSums + kPart * double(plan.ranges) / double(left);
+                   ends;
+    second = cost.second_kernel +
+             double(plan.ranges) * elements * s.element_bytes / cost.part_bytes +
+             double(left) * elements / kSums + cost.part * double(plan.ranges) / double(left);
+  }
   // What is read and written hinders the multiplying where it takes as long, and is hidden by it
   // where that takes much longer.
-  const double all = bytes + double(s.x) * double(s.y) * double(s.batch) * s.element_bytes;
-  plan.cycles = kStart + std::hypot(plan.cycles, all / (kMemoryShare * s.memory / kHertz));
+  const double a_cycle = s.memory / kHertz;  // bytes
+  double moved = bytes + double(s.x) * double(s.y) * double(s.batch) * s.element_bytes;
+  if (all_cut) {
+    const bool apart = plan.ranges % left != 0;
+    const double missed = left == 1 ? 1 : kMissedShare;
+    const double all = bytes * (apart ? 1 + kAgain * (read / lines - 1) : 1);
+    const double sides =
+        double(std::min<std::int64_t>(t.x, s.x) + std::min<std::int64_t>(t.y, s.y));
+    moved = std::max(std::min(all, kCacheBytes) / (kCachedShare * a_cycle) +
+                         std::max(all - kCacheBytes, 0.0) / (missed * a_cycle),
+                     tiles * sides * double(s.k) * s.element_bytes / kCacheRate);
+    if (t.blocks > 1) moved *= kTwice;
+    plan.cycles = cost.start + std::hypot(plan.cycles, moved) + second;
+  } else {
+    plan.cycles = cost.start + std::hypot(plan.cycles + second, moved / (kMemoryShare * a_cycle));
+  }
   plan.tile = tile;
   return plan;
 }

@@ -231,8 +231,8 @@ Cut cut_of(const GemmArgs& args, const DeviceInfo& device) {
 double estimate(const GemmArgs& args, const DeviceInfo& device) {
   constexpr double kStart = 4500;  // and end
   constexpr double kChunk = 2800;  // until its loads are there
-  constexpr double kMemoryBytes = 1750;
-  constexpr double kSecondKernel = 6500;
+  constexpr double kMemoryBytes = 1600;
+  constexpr double kSecondKernel = 6500, kPart = 210;  // and of each part
   const Cut cut = cut_of(args, device);
   const double blocks = double(cut.blocks) * double(args.batch) * cut.parts;
   const double rounds = std::max(blocks / (kBlocks * std::max(device.compute_units, 1)), 1.0);
@@ -240,7 +240,7 @@ double estimate(const GemmArgs& args, const DeviceInfo& device) {
   const double bytes =
       double(args.m + args.n) * double(args.k) * double(args.batch) * size_of(args.in);
   return kStart + std::max(rounds * chunks * kChunk, bytes / kMemoryBytes) +
-         (cut.parts > 1 ? kSecondKernel : 0);
+         (cut.parts > 1 ? kSecondKernel + kPart * cut.parts : 0);
 }
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {

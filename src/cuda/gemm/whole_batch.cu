@@ -54,17 +54,22 @@ const char* leaves(const GemmArgs& args) {
 }
 
 /// The least of what other rows are estimated to take, with the shares of their estimates that were
-/// best for 1,270 batches on an H200: 2 to 3 % from the fastest row on the average.
+/// best for 1,300 batches on an H200 of up to 128 rows and columns: 3 to 4 % from the fastest row
+/// on the average. `short_k`'s estimate of longer ones is as it is, and `simt`'s of those that fill
+/// its tiles.
 double others(const GemmArgs& args, const DeviceInfo& device) {
   struct Shares {
-    double simt, fitted, short_k;
+    double simt, fitted, short_k, thin_batch;
   };
-  const auto [simt, fitted, short_k] =
-      args.in == DType::f32 ? Shares{0.8, 0.8, 1} : Shares{0.85, 0.95, 0.9};
-  return std::min({simt * simt_microseconds(args, device),
-                   fitted * fitted_cycles(args, device) / kFittedCyclesPerMicrosecond,
-                   short_k * short_k_microseconds(args, device),
-                   thin_batch_microseconds(args, device)});
+  constexpr std::int64_t kFull = 48, kLong = 128;
+  Shares shares = args.in == DType::f32 ? Shares{1.15, 1, 1.2, 1.3} : Shares{0.95, 1, 1.05, 1.15};
+  if (std::min(args.m, args.n) >= kFull) shares.simt = 1;
+  if (std::max(args.m, args.n) > kLong) shares.short_k = 1;
+  return std::min(
+      {shares.simt * simt_microseconds_of_many(args.in, simt_microseconds(args, device)),
+       shares.fitted * fitted_cycles(args, device) / kFittedCyclesPerMicrosecond,
+       shares.short_k * short_k_microseconds(args, device),
+       shares.thin_batch * thin_batch_microseconds(args, device)});
 }
 
 /// The choice of least cycles, and what other rows take.
@@ -100,10 +105,9 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   const double own = found.own.cycles / kCyclesPerMicrosecond;
   if (own >= found.others) return "estimated to be slower";
 #ifdef MBLAS_HAVE_HOPPER
-  // The share that was best for 176 batches on an H200: 2 % (f32) and 1 % (cf32) from the faster of
-  // both on the average. Looked at last, as it takes a plan.
-  // Shorter sums would be short_k's, which comes before it.
-  const double share = args.in == DType::f32 ? 0.85 : 0.9;
+  // The share that was best for those batches. Looked at last, as it takes a plan. Shorter sums
+  // would be short_k's, which comes before it.
+  const double share = args.in == DType::f32 ? 0.8 : 1;
   if (args.k > short_k_most_depth(args.in) &&
       own >= share * fused_bf16x6_microseconds(args, device))
     return "estimated to be slower than fused_bf16x6";

@@ -1,0 +1,16 @@
+// What estimates of times have in common.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+namespace mblas::cuda {
+
+/// What two things take that hide each other in part: from the sum of both (`hides` 1) to the
+/// longer one, the nearer to that the more they differ.
+inline double partly_hidden(double a, double b, double hides) {
+  const double longer = std::max(a, b);
+  return longer * std::pow(1 + std::pow(std::min(a, b) / longer, hides), 1 / hides);
+}
+
+}  // namespace mblas::cuda
