@@ -78,10 +78,10 @@ inline Plan plan_of(const Shape& s, int tile, int splits) {
   // Of A and B, where the second-level cache has them; and of what memory can deliver, where it
   // does not.
   constexpr double kCachedBytes = 2300, kMemoryShare = 0.83, kCacheBytes = 30e6;
-  // Of real numbers in parts of k, of which a multiprocessor has few blocks: cycles of a step along
-  // k at least, and of each part, one after another. Fitted to 250 products with k of 256 to
-  // 500,000 on an H200: 7 % off.
-  constexpr double kStep = 752, kPart = 101, kPartsHide = 2.9;
+  // Of real numbers, cycles of a step along k at least; whose first ones are asked for together
+  // where k is whole. In parts of k, of which a multiprocessor has few blocks, cycles of each part,
+  // one after another. Fitted to 250 products with k of 256 to 500,000 on an H200: 7 % off.
+  constexpr double kStep = 752, kAhead = 8, kPart = 101, kPartsHide = 2.9;
   constexpr double kPartsCachedBytes = 1465, kPartsMemoryShare = 1.015, kPartsKernel = 4391;
   constexpr double kSecondKernel = 3590;
   constexpr double kSums = 99;       // elements that the second kernel adds up
@@ -101,9 +101,10 @@ inline Plan plan_of(const Shape& s, int tile, int splits) {
   const double results = double(std::min<std::int64_t>(t.rows, s.m)) *
                          double(std::min<std::int64_t>(t.cols, s.n)) * s.element_bytes;
   const bool real_parts = plan.splits > 1 && s.products == 1;
-  const double steps = real_parts ? double(plan.depth / t.depth) * kStep : 0;
+  double steps = double(plan.depth / t.depth);
+  if (!real_parts) steps = s.products == 1 ? std::max(steps - kAhead, 0.0) : 0;
   const auto round = [&](double blocks) {  // of a multiprocessor
-    return std::max({products / t.alone, blocks * products / t.full, steps}) + kTile +
+    return std::max({products / t.alone, blocks * products / t.full, steps * kStep}) + kTile +
            blocks * results / result_bytes;
   };
   const double full = std::floor(launched / at_once);

@@ -130,9 +130,9 @@ inline Plan plan_of(const Shape& s, int tile, const Config& config) {
   constexpr double kBox = 86;  // from one that is asked for to the next
   // Of what shared memory takes longer to deliver, where X does not run along k.
   constexpr double kAcross = 2.50;
-  constexpr double kAlone = 1.19;        // of one block's multiply-adds, where there could be two
-  constexpr double kJoin = 3548;         // until a cluster has added up its slices
-  constexpr double kMemoryShare = 1.30;  // of A, B and C, which caches hold in part
+  constexpr double kAlone = 1.19;  // of one block's multiply-adds, where there could be two
+  const double join = s.products == 1 ? 5950 : 3548;  // until a cluster has added up its slices
+  constexpr double kMemoryShare = 1.30;               // of A, B and C, which caches hold in part
   // Where all tiles are cut: what a cache has, of memory's rate, and what more it has not where
   // there are several tiles; bytes from the second-level cache in a cycle; and of what is read
   // again, the part that memory delivers where tiles do not begin their parts of k together.
@@ -206,7 +206,7 @@ inline Plan plan_of(const Shape& s, int tile, const Config& config) {
     const double clustered = blocks_each(double(plan.tiles), config.slices, s.units);
     plan.cycles =
         std::ceil(clustered / t.blocks) *
-        (double(steps) * step(std::int64_t(std::min(clustered, double(t.blocks)))) + ends + kJoin);
+        (double(steps) * step(std::int64_t(std::min(clustered, double(t.blocks)))) + ends + join);
   } else {
     plan.cycles = double(each / t.blocks) * (double(plan.steps) * step(t.blocks) + ends);
     if (rest > 0) plan.cycles += double(plan.steps) * step(rest) + ends;
