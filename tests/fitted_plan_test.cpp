@@ -32,7 +32,7 @@ void expect_whole(const fitted::Tiling& t, const fitted::Shape& s, const fitted:
   EXPECT_EQ(t.cols % u.step_cols, 0);
   EXPECT_LE(t.threads(u), 256);
   EXPECT_GE(t.threads(u),
-            fitted::divide_up(t.rows, u.rows) * fitted::divide_up(t.cols, u.cols) * u.lanes);
+            cuda::divide_up(t.rows, u.rows) * cuda::divide_up(t.cols, u.cols) * u.lanes);
   EXPECT_LE(t.shared_bytes(s, u), kShared);
   EXPECT_GE(t.shared_bytes(s, u),
             fitted::kStages * (t.panel_a(s, u) + t.panel_b(s, u)) * u.element_bytes);

@@ -8,12 +8,12 @@
 #include <cstdint>
 #include <limits>
 
+#include "cuda/gemm/estimates.hpp"
+
 namespace mblas::cuda::fitted {
 
 inline constexpr int kDepth = 16, kStages = 3;  // of k in a panel; panels of each operand
 inline constexpr int kMostSide = 128;           // of a tile, in rows or columns
-
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// How panels lie in shared memory, in elements: `outer` rows of op(A) or columns of op(B) by
 /// kDepth of k. Where memory runs along k, so does the panel, and `pad` follows on every `group` of

@@ -14,7 +14,6 @@
 namespace mblas::cuda::tensor_batch {
 
 using whole::Config;
-using whole::divide_up;
 using whole::Share;
 
 /// By the registers that a thread's sums take; complex ones are multiplied by way of others.
@@ -124,8 +123,10 @@ inline double cycles_of(const Shape& s, const Config& c, const Rates& r, double 
   const auto round = [&](double blocks) {
     return r.round + of_thread * r.each + steps * step(blocks) + blocks * copies;
   };
-  const double rounds =
-      whole::rounds_of(double(divide_up(s.batch, c.group)), at_once, s.processors, round);
+  const double blocks = double(divide_up(s.batch, c.group)), wave = s.processors * at_once;
+  const double full = std::floor(blocks / wave);
+  const double rest = std::ceil((blocks - full * wave) / s.processors);
+  const double rounds = full * round(at_once) + (rest > 0 ? round(rest) : 0);
   const double bytes =
       double((s.m + s.n) * s.k) * s.element_bytes + double(s.m * s.n) * s.c_element_bytes;
   return r.start + std::hypot(rounds, bytes * double(s.batch) / r.memory);

@@ -9,7 +9,7 @@
 #include <limits>
 #include <span>
 
-#include "cuda/gemm/hidden.hpp"
+#include "cuda/gemm/estimates.hpp"
 #include "cuda/gemm/inside.hpp"
 
 namespace mblas::cuda::gemm::mma64 {
@@ -61,8 +61,6 @@ inline bool allows_parts(const Shape& s, int splits) {
   constexpr double kMostPartsBytes = 256 << 20;
   return splits == 1 || (s.k / splits >= kLeastDepth && part_bytes(s) * splits <= kMostPartsBytes);
 }
-
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 inline double tiles_of(const Shape& s, const TileInfo& t) {
   return double(divide_up(s.m, t.rows)) * double(divide_up(s.n, t.cols)) * double(s.batch);

@@ -9,13 +9,11 @@
 #include <limits>
 #include <span>
 
-#include "cuda/gemm/hidden.hpp"
 #include "cuda/gemm/whole_plan.hpp"
 
 namespace mblas::cuda::whole_batch {
 
 using whole::Config;
-using whole::divide_up;
 using whole::Share;
 
 /// By the registers that a thread's sums take.

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 namespace mblas::cuda {
+
+constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// What two things take that hide each other in part: from the sum of both (`hides` 1) to the
 /// longer one, the nearer to that the more they differ.
