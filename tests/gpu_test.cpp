@@ -236,6 +236,11 @@ TEST_P(Gpu, LargeProductsAreTheSameEachTime) {
       }
 }
 
+/// m×n×k of one type.
+cases::GemmCase product_of(DType type, Op a, Op b, std::int64_t m, std::int64_t n, std::int64_t k) {
+  return {.in = type, .out = type, .transA = a, .transB = b, .m = m, .n = n, .k = k};
+}
+
 TEST_P(Gpu, ForcedTilesInBatches) {
   if (GetParam() != "cuda" || queue->device().capability != 90) GTEST_SKIP() << "for tensor_wgmma";
   for (const char* config : {"128x112",          "128x144_cluster2",
@@ -251,14 +256,9 @@ TEST_P(Gpu, ForcedTilesInBatches) {
                              "64x192_slices3",   "192x64",
                              "192x64_cluster4"})
     for (const Op a : {Op::NoTrans, Op::Trans}) {
-      const auto problem = cases::prepare(cases::GemmCase{.in = DType::bf16,
-                                                          .out = DType::bf16,
-                                                          .transA = a,
-                                                          .transB = Op::Trans,
-                                                          .m = 200,
-                                                          .n = 328,
-                                                          .k = 1536,
-                                                          .batch = 2});
+      cases::GemmCase c = product_of(DType::bf16, a, Op::Trans, 200, 328, 1536);
+      c.batch = 2;
+      const auto problem = cases::prepare(c);
       expect_correct(*problem, std::string("gemm=tensor_wgmma:") + config);
     }
 }
@@ -272,17 +272,12 @@ TEST_P(Gpu, ForcedTilesWithEpilogues) {
     for (const BiasPer bias : {BiasPer::Row, BiasPer::Column}) {
       const bool half = ++which % 5 == 0;
       const DType type = half ? DType::f16 : DType::bf16;
-      const auto problem = cases::prepare(cases::GemmCase{.in = type,
-                                                          .out = type,
-                                                          .transA = a,
-                                                          .transB = b,
-                                                          .m = m,
-                                                          .n = n,
-                                                          .k = 520,
-                                                          .alpha = {0.5, 0},
-                                                          .bias = bias,
-                                                          .activation = Activation(which / 2 % 3),
-                                                          .scale = which % 3 == 0 ? -1.5 : 1});
+      cases::GemmCase c = product_of(type, a, b, m, n, 520);
+      c.alpha = {0.5, 0};
+      c.bias = bias;
+      c.activation = Activation(which / 2 % 3);
+      c.scale = which % 3 == 0 ? -1.5 : 1;
+      const auto problem = cases::prepare(c);
       expect_correct(*problem, std::string("gemm=tensor_wgmma:") + config);
     }
   };
@@ -330,8 +325,7 @@ TEST_P(Gpu, ForcedTilesAcross) {
                           {N, N, 320, 3000, "128x80_cluster4"},
                           {N, N, 190, 12808, "128x96_cluster2"}})
     for (const DType type : {DType::bf16, DType::f16}) {
-      const auto problem = cases::prepare(cases::GemmCase{
-          .in = type, .out = type, .transA = x.a, .transB = x.b, .m = x.m, .n = x.n, .k = 328});
+      const auto problem = cases::prepare(product_of(type, x.a, x.b, x.m, x.n, 328));
       expect_correct(*problem, std::string("gemm=tensor_wgmma:") + x.config);
     }
 }
@@ -348,14 +342,10 @@ TEST_P(Gpu, ForcedTilesOfFewColumns) {
     for (const char* config : configs)
       for (const bool rows : {false, true})
         for (const int k : depths) {
-          const auto problem = cases::prepare(cases::GemmCase{.in = DType::bf16,
-                                                              .out = DType::bf16,
-                                                              .transA = a,
-                                                              .transB = b,
-                                                              .m = rows ? few : kMany,
-                                                              .n = rows ? kMany : few,
-                                                              .k = k,
-                                                              .batch = 2});
+          cases::GemmCase c =
+              product_of(DType::bf16, a, b, rows ? few : kMany, rows ? kMany : few, k);
+          c.batch = 2;
+          const auto problem = cases::prepare(c);
           expect_correct(*problem, std::string("gemm=tensor_wgmma:") + config);
         }
   };
@@ -387,17 +377,12 @@ TEST_P(Gpu, ForcedTilesOfDoubles) {
     for (const Op a : {Op::NoTrans, Op::Trans})
       for (const Op b : {Op::NoTrans, type == DType::cf64 ? Op::ConjTrans : Op::Trans})
         for (const std::int64_t ldc : {n + n % 2 + 2, (n + 15) / 8 * 8, (n + 2) | 1}) {
-          const auto problem = cases::prepare(cases::GemmCase{.in = type,
-                                                              .out = type,
-                                                              .transA = a,
-                                                              .transB = b,
-                                                              .m = m,
-                                                              .n = n,
-                                                              .k = k,
-                                                              .ldc = ldc,
-                                                              .alpha = {0.5, 0},
-                                                              .beta = {ldc % 2 != 0 ? 2.0 : 0.0, 0},
-                                                              .batch = 2});
+          cases::GemmCase c = product_of(type, a, b, m, n, k);
+          c.ldc = ldc;
+          c.alpha = {0.5, 0};
+          c.beta = {ldc % 2 != 0 ? 2.0 : 0.0, 0};
+          c.batch = 2;
+          const auto problem = cases::prepare(c);
           expect_correct(*problem, "gemm=tensor_f64_tma:" + config);
         }
   };
