@@ -16,4 +16,10 @@ inline double partly_hidden(double a, double b, double hides) {
   return longer * std::pow(1 + std::pow(std::min(a, b) / longer, hides), 1 / hides);
 }
 
+/// What reading takes of a cache that holds the first `held` bytes, and of memory the others: by
+/// bytes in a unit of time.
+inline double reading(double bytes, double held, double cache_rate, double memory_rate) {
+  return std::min(bytes, held) / cache_rate + std::max(bytes - held, 0.0) / memory_rate;
+}
+
 }  // namespace mblas::cuda

@@ -99,8 +99,8 @@ inline Plan plan_of(const Shape& s, int tile, int splits) {
   const double results = double(std::min<std::int64_t>(t.rows, s.m)) *
                          double(std::min<std::int64_t>(t.cols, s.n)) * s.element_bytes;
   const bool real_parts = plan.splits > 1 && s.products == 1;
-  double steps = double(plan.depth / t.depth);
-  if (!real_parts) steps = s.products == 1 ? std::max(steps - kAhead, 0.0) : 0;
+  const double waited = double(plan.depth / t.depth) - (real_parts ? 0 : kAhead);
+  const double steps = s.products == 1 ? std::max(waited, 0.0) : 0;
   const auto round = [&](double blocks) {  // of a multiprocessor
     return std::max({products / t.alone, blocks * products / t.full, steps * kStep}) + kTile +
            blocks * results / result_bytes;
@@ -113,9 +113,9 @@ inline Plan plan_of(const Shape& s, int tile, int splits) {
   const double a_cycle = s.memory / kHertz;  // bytes
   const double adding = double(s.m) * double(s.n) * double(s.batch) / kSums;
   if (real_parts) {
-    const double reading = std::min(memory, kCacheBytes) / kPartsCachedBytes +
-                           std::max(memory - kCacheBytes, 0.0) / (kPartsMemoryShare * a_cycle);
-    plan.cycles = kStart + partly_hidden(rounds, reading, kPartsHide) + kPartsKernel + adding +
+    const double read =
+        reading(memory, kCacheBytes, kPartsCachedBytes, kPartsMemoryShare * a_cycle);
+    plan.cycles = kStart + partly_hidden(rounds, read, kPartsHide) + kPartsKernel + adding +
                   kPart * plan.splits;
   } else {
     const double rate = memory > kCacheBytes ? kMemoryShare * a_cycle : kCachedBytes;

@@ -11,6 +11,7 @@
 #include <span>
 
 #include "cuda/gemm/clusters.hpp"
+#include "cuda/gemm/estimates.hpp"
 #include "cuda/gemm/inside.hpp"
 #include "cuda/gemm/schedule.hpp"
 
@@ -148,8 +149,8 @@ inline Plan plan_of(const Shape& s, int tile, const Config& config) {
 
   const TileInfo& t = s.tiles[std::size_t(tile)];
   Plan plan;
-  const std::int64_t tiles_x = (s.x + t.x - 1) / t.x, tiles_y = (s.y + t.y - 1) / t.y;
-  plan.steps = (s.k + t.depth - 1) / t.depth;
+  const std::int64_t tiles_x = divide_up(s.x, t.x), tiles_y = divide_up(s.y, t.y);
+  plan.steps = divide_up(s.k, t.depth);
   const double tiles = double(tiles_x) * double(tiles_y) * double(s.batch);
   if (tiles * config.slices > kMost || (tiles / s.units + 1) * double(plan.steps) > kMost)
     return plan;
@@ -200,9 +201,9 @@ inline Plan plan_of(const Shape& s, int tile, const Config& config) {
   };
 
   const double elements = double(t.x) * t.y, ends = t.ends + (s.loose_c ? t.loose : 0) * elements;
-  const std::int64_t each = (plan.whole + s.units - 1) / s.units, rest = each % t.blocks;
+  const std::int64_t each = divide_up(plan.whole, s.units), rest = each % t.blocks;
   if (config.slices > 1) {
-    const std::int64_t steps = (plan.steps + config.slices - 1) / config.slices;
+    const std::int64_t steps = divide_up(plan.steps, config.slices);
     const double clustered = blocks_each(double(plan.tiles), config.slices, s.units);
     plan.cycles =
         std::ceil(clustered / t.blocks) *
@@ -213,9 +214,9 @@ inline Plan plan_of(const Shape& s, int tile, const Config& config) {
   }
   double second = 0;
   if (config.cut) {
-    plan.cycles += double((left * plan.steps + plan.ranges - 1) / plan.ranges) *
-                       step((plan.ranges + s.units - 1) / s.units) +
-                   ends;
+    plan.cycles +=
+        double(divide_up(left * plan.steps, plan.ranges)) * step(divide_up(plan.ranges, s.units)) +
+        ends;
     second = cost.second_kernel +
              double(plan.ranges) * elements * s.element_bytes / cost.part_bytes +
              double(left) * elements / kSums + cost.part * double(plan.ranges) / double(left);
@@ -230,8 +231,7 @@ inline Plan plan_of(const Shape& s, int tile, const Config& config) {
     const double all = bytes * (apart ? 1 + kAgain * (read / lines - 1) : 1);
     const double sides =
         double(std::min<std::int64_t>(t.x, s.x) + std::min<std::int64_t>(t.y, s.y));
-    moved = std::max(std::min(all, kCacheBytes) / (kCachedShare * a_cycle) +
-                         std::max(all - kCacheBytes, 0.0) / (missed * a_cycle),
+    moved = std::max(reading(all, kCacheBytes, kCachedShare * a_cycle, missed * a_cycle),
                      tiles * sides * double(s.k) * s.element_bytes / kCacheRate);
     if (t.blocks > 1) moved *= kTwice;
     plan.cycles = cost.start + std::hypot(plan.cycles, moved) + second;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cuda/gemm/clusters.hpp"
+#include "cuda/gemm/estimates.hpp"
 #include "cuda/gemm/hopper/boxes.hpp"
 
 namespace mblas::cuda::gemm::hopper {
@@ -214,30 +215,29 @@ inline Plan plan_of(Shape x, const Config& c) {
   if ((t.plain && (!x.plain || (x.box_b > 0 && t.cols % 64 != 0))) ||
       (c.slices > 1 && x.steps < 2 * c.slices))
     return {};
-  const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   Plan p;
   p.tile = c.tile;
   p.cluster = c.cluster;
   // Clusters across have no block without columns.
   p.across = x.across && c.cluster > 1 && c.slices == 1 && has_across(t.rows, t.cols) &&
-             (t.rows > 64 ? ceil_div(x.n, t.cols) % c.cluster == 0 : x.m <= t.rows);
+             (t.rows > 64 ? divide_up(x.n, t.cols) % c.cluster == 0 : x.m <= t.rows);
   const int below = p.across ? 1 : c.cluster, aside = p.across ? c.cluster : 1;
   // The blocks of a cluster bring eight columns or rows each, of which some may come twice: four
   // blocks, 24. Of few rows of C slices are faster without clusters.
   const std::int64_t shared_units = p.across
                                         ? x.box_a > 0 ? t.rows : std::min<std::int64_t>(x.m, t.rows)
                                         : std::min<std::int64_t>(x.n, t.cols);
-  if (c.cluster > ceil_div(shared_units, 8) * 8 / 6 || (t.turned && c.cluster > 1 && c.slices > 1))
+  if (c.cluster > divide_up(shared_units, 8) * 8 / 6 || (t.turned && c.cluster > 1 && c.slices > 1))
     return {};
-  p.rows = ceil_div(x.m, std::int64_t(t.rows) * below);
-  p.cols = ceil_div(x.n, std::int64_t(t.cols) * aside);
+  p.rows = divide_up(x.m, std::int64_t(t.rows) * below);
+  p.cols = divide_up(x.n, std::int64_t(t.cols) * aside);
   const std::int64_t all = p.clusters(x.batch),
                      at_once = whole_clusters_at_once(c.cluster, x.processors);
   // By clusters of four several tiles a block take much longer (bf16 4096³ 241 us for 174), and
   // one of 64×64 takes 0.6 us, however short k is (8192×8192×64 77 us, by 128×256 54).
   if ((c.cluster == 4 || t.rows * t.cols <= 64 * 64) && all > at_once) return {};
-  p.slice_steps = int(ceil_div(x.steps, c.slices));
-  p.slices = x.steps == 0 ? 1 : int(ceil_div(x.steps, p.slice_steps));
+  p.slice_steps = int(divide_up(x.steps, c.slices));
+  p.slices = x.steps == 0 ? 1 : int(divide_up(x.steps, p.slice_steps));
   p.joined = c.joined;
   p.whole = p.slices == 1 ? all : p.joined ? 0 : all / at_once * at_once;
   if (p.slices == 1) p.slice_steps = int(x.steps);
