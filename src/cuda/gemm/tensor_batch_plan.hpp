@@ -47,23 +47,20 @@ inline constexpr Size kComplexSizes[] = {{16, 8}, {16, 16}, {16, 24}, {32, 8}, {
 
 /// What a type's products take, in cycles of 1.98 GHz.
 struct Rates {
-  double start;     ///< of a launch
-  double round;     ///< from a block's first copies to its last results
-  double in, out;   ///< a copy to shared memory, one from there
-  double each;      ///< that of a thread, one after the other
+  whole::Pace pace;
   double put;       ///< an instruction that writes a warp's results
   double mma;       ///< one of 16 rows and 8 columns
   double lines;     ///< how long a warp reads eight lines for it
-  double memory;    ///< bytes from and to memory in a cycle
   double read = 0;  ///< of shared memory: see choose()
 };
 
-// Fitted to 8,800 times of 820 batches of 20 to 8,000 on an H200: off by 11 % (f64), 8 % (cf64) and
-// 12 % (TF32); that of halves to 3,400 of 290, by 10 %.
-inline constexpr Rates kDoubleRates = {2690, 1110, 0, 0.73, 86, 1.45, 4.5, 9, 1960};
-inline constexpr Rates kComplexRates = {2210, 2070, 0.04, 0.68, 82, 0, 5.3, 22, 2170};
-inline constexpr Rates kTf32Rates = {2810, 1720, 0.15, 0.73, 96, 1.6, 3, 5, 1690};
-inline constexpr Rates kHalfRates = {2070, 3390, 0.138, 0.546, 60, 1.87, 0.945, 0, 2130, 0.966};
+// Fitted to 6,960 times of 1,130 batches of 20 to 160,000 on an H200, within graphs: 12 % off (f64,
+// halves), 8 % (cf64) and 13 % (TF32), and what is chosen 0.6 (cf64) to 2.7 % (TF32) from the
+// fastest of the configurations measured.
+inline constexpr Rates kDoubleRates = {{1850, 27, 116, 0, 0.885, 2080}, 0.7, 3.2, 17};
+inline constexpr Rates kComplexRates = {{2350, 8, 32, 0.15, 0.655, 2490}, 5.3, 3.4, 43.7};
+inline constexpr Rates kTf32Rates = {{2480, 30, 90, 0.34, 0.577, 2360}, 1.7, 2.2, 7.5};
+inline constexpr Rates kHalfRates = {{4030, 46, 63, 0.54, 0.5, 2990}, 1.5, 0.2, 0, 0.6};
 
 struct Shape {
   std::int64_t m = 0, n = 0, k = 0, batch = 0;
@@ -107,29 +104,27 @@ struct Shape {
 
 /// `reads`: see choose().
 inline double cycles_of(const Shape& s, const Config& c, const Rates& r, double reads) {
-  const double threads = double(s.threads(c)), warps = threads / 32;
-  const double at_once =
-      whole::blocks_at_once(s.share(c), s.threads(c), s.bytes(c), s.shared_bytes);
+  const double warps = double(s.threads(c)) / 32;
   const double steps = double(divide_up(s.k, s.depth()));
   const double tiles = double(c.rows * c.cols) / 128, lines = c.rows / 8 + c.cols / 8;
-  // Each quarter of a multiprocessor has its own tensor cores.
-  const auto step = [&](double blocks) {
-    return lines * r.lines + 4 * std::ceil(blocks * warps / 4) * tiles * s.products * r.mma +
-           blocks * warps * reads * r.read;
-  };
-  const double copies = c.group * (double(s.copies_in) * r.in + double(s.copies_out) * r.out) +
-                        warps * tiles * 4 * r.put;
-  const double of_thread = c.group * double(s.copies_in + s.copies_out) / threads;
-  const auto round = [&](double blocks) {
-    return r.round + of_thread * r.each + steps * step(blocks) + blocks * copies;
-  };
-  const double blocks = double(divide_up(s.batch, c.group)), wave = s.processors * at_once;
-  const double full = std::floor(blocks / wave);
-  const double rest = std::ceil((blocks - full * wave) / s.processors);
-  const double rounds = full * round(at_once) + (rest > 0 ? round(rest) : 0);
+  const double mma = tiles * s.products * r.mma;
+  // Of a block: reading for a step, writing.
+  const double read = warps * reads * r.read, put = warps * tiles * 4 * r.put;
   const double bytes =
       double((s.m + s.n) * s.k) * s.element_bytes + double(s.m * s.n) * s.c_element_bytes;
-  return r.start + std::hypot(rounds, bytes * double(s.batch) / r.memory);
+  const whole::Load load = {
+      double(divide_up(s.batch, c.group)) / s.processors,
+      whole::blocks_at_once(s.share(c), s.threads(c), s.bytes(c), s.shared_bytes),
+      double(s.bytes(c)),
+      double(c.group * s.copies_in),
+      double(c.group * s.copies_out),
+      bytes * double(s.batch)};
+  const double each = steps * (warps * mma + read) + put;
+  return whole::cycles_of(load, r.pace, each, [&](double blocks) {
+    // Each quarter of a multiprocessor has its own tensor cores.
+    const double quarter = 4 * std::ceil(blocks * warps / 4);
+    return steps * (lines * r.lines + quarter * mma + blocks * read) + blocks * put;
+  });
 }
 
 struct Choice {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "cuda/gemm/estimates.hpp"
@@ -25,6 +26,46 @@ inline double blocks_at_once(const Share& share, std::int64_t threads, std::int6
   constexpr std::int64_t kOfBlock = 1 << 10;  // of shared memory, besides
   return std::max<double>(1, double(std::min(share.threads * share.blocks / threads,
                                              (shared_bytes + kOfBlock) / (bytes + kOfBlock))));
+}
+
+/// What a kernel's blocks take, in cycles of 1.98 GHz.
+struct Pace {
+  double waits;        ///< from a block's first copies to its last results, of few bytes
+  double block, next;  ///< a block besides; where it follows another one
+  double in, out;      ///< a copy to shared memory, one from there
+  double memory;       ///< bytes from and to memory in a cycle
+};
+
+/// What blocks have to do.
+struct Load {
+  double blocks, at_once;        ///< of a multiprocessor
+  double bytes;                  ///< of shared memory that a block takes
+  double copies_in, copies_out;  ///< of a block
+  double moved;                  ///< bytes from and to memory, of all multiprocessors' blocks
+};
+
+/// Cycles of a launch. multiply(n): what n blocks that begin together multiply for, `each`: what
+/// one does where others hide what it waits for.
+template <class Multiply>
+double cycles_of(const Load& load, const Pace& pace, double each, Multiply&& multiply) {
+  constexpr double kStart = 2430;        // of a launch
+  constexpr double kWaitsByte = 0.0228;  // of what a block brings
+  // In a multiprocessor's first round of blocks all wait for memory and then all multiply; later
+  // some do while others wait. A second round takes half of what the first does at least.
+  constexpr double kAgain = 0.5, kWorkHides = 1.39, kMemoryHides = 3;
+  const double besides = load.copies_in * pace.in + load.copies_out * pace.out + pace.block;
+  const auto round = [&](double blocks) {
+    return pace.waits + kWaitsByte * load.bytes + multiply(blocks) + blocks * besides;
+  };
+  const double rounds = load.blocks / load.at_once, memory = load.moved / pace.memory / rounds;
+  const double first =
+      round(std::min(load.at_once, std::ceil(load.blocks))) + std::min(rounds, 1.0) * memory;
+  if (rounds <= 1) return kStart + first;
+  const double work = load.at_once * (each + besides + pace.next);
+  const double next =
+      partly_hidden(partly_hidden(round(1), work, kWorkHides), memory, kMemoryHides);
+  return kStart + first + kAgain * (round(load.at_once) + memory) +
+         std::max(rounds - 1 - kAgain, 0.0) * next;
 }
 
 }  // namespace mblas::cuda::whole
