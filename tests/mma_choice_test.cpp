@@ -360,6 +360,8 @@ TEST(SmallChoice, TakesTheFastest) {
            Call{DType::f32, 4, 4, 4, 100000, "tiny"},
            Call{DType::f64, 33, 33, 33, 2000, "tensor_batch"},
            Call{DType::f64, 65, 65, 65, 2000, "tensor_batch"},
+           Call{DType::f64, 40, 40, 40, 20833, "tensor_batch"},
+           Call{DType::f64, 72, 72, 72, 6430, "tensor_batch"},
            Call{DType::f64, 16, 16, 16, 1462, "tiny_warp"},
            Call{DType::cf64, 33, 33, 33, 2000, "tensor_batch"},
            Call{DType::cf64, 12, 12, 12, 5269, "tiny_warp"},
@@ -403,7 +405,9 @@ TEST(SmallChoice, TakesTheFastest) {
 }
 
 // An H200, us, there and by tensor_mma: 33³ 9.7 and 22.6, 65³ 66 and 105; 4×216×240 147 and 130,
-// tensor_wgmma 108; 12×12×28 5.3 and 9.1 by thin_batch, 6×6×340 14.3, thin_batch 11.3.
+// tensor_wgmma 108; 12×12×28 5.3 and 9.1 by thin_batch, 6×6×340 14.3, thin_batch 11.3; 12³ 4.9 and
+// 6.1 by thin_batch, 8³ 2,500 times 2.8 and 4.2, 100,000 times 49 and 32; 24³ 149 and 171, short_k
+// 419; 45×45×38 137 and 248.
 TEST(SmallChoice, TakesBatchesOfTf32Whole) {
   const auto taken = [](const auto&... sizes) {
     return batch_taken_by(DType::f32, Compute::TF32, sizes...);
@@ -411,7 +415,11 @@ TEST(SmallChoice, TakesBatchesOfTf32Whole) {
   EXPECT_EQ(taken(33, 33, 33, 2000), "tensor_batch");
   EXPECT_EQ(taken(65, 65, 65, 2000), "tensor_batch");
   EXPECT_EQ(taken(4, 216, 240, 1856), "tensor_wgmma");
-  EXPECT_NE(taken(12, 12, 12, 3985), "tensor_batch");
+  EXPECT_EQ(taken(12, 12, 12, 3985), "tensor_batch");
+  EXPECT_EQ(taken(8, 8, 8, 2500), "tensor_batch");
+  EXPECT_EQ(taken(8, 8, 8, 100000), "thin_batch");
+  EXPECT_EQ(taken(24, 24, 24, 85393), "tensor_batch");
+  EXPECT_EQ(taken(45, 45, 38, 24094), "tensor_batch");
   EXPECT_EQ(taken(12, 12, 28, 3769), "tensor_batch");
   EXPECT_EQ(taken(6, 6, 340, 2113), "thin_batch");
   EXPECT_NE(taken(33, 33, 33, 1), "tensor_batch");
@@ -470,7 +478,7 @@ TEST(Tf32Choice, TakesFloatsWholeWhereThatIsFaster) {
 
 // An H200, us, there and by others: 33³ 15.2 and 25 (tiny), 133³ 62 and 94 (tensor_mma), 100³ 36
 // and 42 (tiny), 177×7×75 35 and 87 (tensor_mma), 40³ 9.2 and 15 (tensor_mma); 88³ 26,
-// tensor_wgmma 20.5; 201×8×7 42, thin_batch 20; 24³ 5.8, tiny_warp 4.
+// tensor_wgmma 20.5; 201×8×7 42, thin_batch 20; 24³ 5.8, tiny_warp 4; 18³ 84, tensor_mma 121.
 TEST(SmallChoice, TakesBatchesOfHalvesWhole) {
   for (const DType in : {DType::bf16, DType::f16}) {
     const auto taken = [&](const auto&... sizes) {
@@ -481,6 +489,7 @@ TEST(SmallChoice, TakesBatchesOfHalvesWhole) {
     EXPECT_EQ(taken(100, 100, 100, 1200), "tensor_batch");
     EXPECT_EQ(taken(177, 7, 75, 2814), "tensor_batch");
     EXPECT_EQ(taken(40, 40, 40, 3000), "tensor_batch");
+    EXPECT_EQ(taken(18, 18, 18, 65670), "tensor_batch");
     EXPECT_NE(taken(88, 88, 88, 1366), "tensor_batch");
     EXPECT_NE(taken(201, 8, 7, 6494), "tensor_batch");
     EXPECT_NE(taken(24, 24, 24, 3245), "tensor_batch");

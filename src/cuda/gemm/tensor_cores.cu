@@ -31,18 +31,20 @@ double tf32_microseconds(const GemmArgs& args, const DeviceInfo& device) {
   // long and the others are short.
   constexpr std::int64_t kLong = 4096, kShort = 64, kShortSum = 128;
   constexpr double kTooLow = 1.6;
-  const bool is_long = std::max(args.m, args.n) * args.batch >= kLong &&
-                       std::min(args.m, args.n) <= kShort && args.k <= kShortSum;
+  const bool is_long = std::max(args.m, args.n) >= kLong && std::min(args.m, args.n) <= kShort &&
+                       args.k <= kShortSum;
   return tensor_cores_file::least_microseconds(args, device, is_long ? kTooLow : 1);
 }
 
 bool is_for_simt(const GemmArgs& args, const DeviceInfo& device) {
-  constexpr double kShare = 0.95;            // best for those 780
-  constexpr std::int64_t kMostDepth = 4096;  // simt's estimates of longer sums are too low
+  // simt's estimates of longer sums are too low: the factor was best for 310 products on an H200.
+  constexpr std::int64_t kLong = 800, kMostDepth = 4096;
+  constexpr double kTooLow = 1.2;
   if (!is_tf32(args) || args.k > kMostDepth || args.batch != 1 || args.keeper || needs_finish(args))
     return false;
-  return simt_microseconds_of_many(args.in, simt_microseconds(args, device)) <
-         kShare * tf32_microseconds(args, device);
+  return (args.k >= kLong ? kTooLow : 1) *
+             simt_microseconds_of_many(args.in, simt_microseconds(args, device)) <
+         tf32_microseconds(args, device);
 }
 
 }  // namespace mblas::cuda::gemm
