@@ -1,16 +1,21 @@
 // Memory-bound. A thread writes 16 bytes, which it shifts together from the two words of 16 bytes
 // of the source that they lie in: every access is of a whole vector, and neighbours find the second
 // word in the cache. It has two rows, whose words it asks for together. Both operands of a product
-// are copied by one launch, which begins while the kernel before it ends. Transposed copies are the
-// transpose kernels' work.
+// are copied by one launch, which begins while the kernel before it ends. So are both that are
+// transposed, of bytes; those of larger elements are the transpose kernels' work.
 //
 // Two bf16 matrices of 4096×4096 with odd leading dimensions: 34 us, 3.9 TB/s; a launch for each, a
 // row a thread, 41. Hints to the second-level cache on what is read or written, and words from
 // neighbours by shuffles, made no difference or cost 1 to 2 us.
+//
+// Transposed bytes: a thread turns four rows of 16 in registers, so that a tile of 128×128 has 256
+// threads; the transpose kernels turn sixteen by a quarter of the threads, and products wait for
+// them longer: int8 TN 2048³ 25.4 us with two launches of those, 23.3 with one, 20.8 so.
 #include <algorithm>
 #include <bit>
 
 #include "cuda/early.cuh"
+#include "cuda/gemm/instructions.cuh"
 #include "cuda/gemm/repack.cuh"
 #include "cuda/gemm/words.cuh"
 #include "cuda/transpose/transpose.cuh"
@@ -19,9 +24,10 @@ namespace mblas::cuda::gemm {
 namespace repack_file {
 
 constexpr int kThreads = 256, kRows = 2;  // of a thread
+constexpr int kTurned = 128;              // rows and columns of a tile that is transposed
 constexpr std::int64_t kMostBlocks = 1 << 29, kMostGrid = 65535;
 
-/// A block has a tile of 16 << lanes_log2 bytes of its rows.
+/// A block has a tile of 16 << lanes_log2 bytes of the copy's rows, of transposed ones of kTurned.
 struct CopyProblem {
   DeviceInput from;
   std::byte* to;
@@ -35,26 +41,33 @@ struct CopyProblems {
   CopyProblem of[2];
 };
 
+/// Which tile a block has, of which matrices.
+struct Place {
+  unsigned problem, row, col;  ///< in tiles
+  unsigned matrix, matrices;   ///< the first one, and how many are at once
+};
+__device__ Place place_in(const CopyProblems& p) {
+  const unsigned first = p.of[0].blocks(), problem = blockIdx.x >= first;
+  const CopyProblem& x = p.of[problem];
+  const unsigned tile = blockIdx.x - (problem ? first : 0);
+  const unsigned line = x.across == 1 ? tile : tile / x.across, col = tile - line * x.across;
+  if (x.at_once == 1) return {problem, line, col, blockIdx.y, gridDim.y};
+  const unsigned matrix = line / x.down;
+  return {problem, line - matrix * x.down, col, matrix, x.at_once};
+}
+
 /// `Element`: what rows are aligned to.
 template <class Element>
 __global__ void __launch_bounds__(kThreads) copy_kernel(const __grid_constant__ CopyProblems p) {
-  const unsigned first = p.of[0].blocks();
-  const bool second = blockIdx.x >= first;
-  const CopyProblem& x = p.of[second];
-  const unsigned tile = blockIdx.x - (second ? first : 0);
-  unsigned line = x.across == 1 ? tile : tile / x.across, matrix = blockIdx.y, matrices = gridDim.y;
+  const Place place = place_in(p);
+  const CopyProblem& x = p.of[place.problem];
   const unsigned lane = threadIdx.x % (1u << x.lanes_log2);
-  const std::int64_t at = (std::int64_t(tile - line * x.across) << x.lanes_log2 | lane) * 16;
+  const std::int64_t at = (std::int64_t(place.col) << x.lanes_log2 | lane) * 16;
   const std::int64_t left = x.row_bytes - at, step = kThreads >> x.lanes_log2;
-  if (x.at_once > 1) {
-    matrix = line / x.down;
-    line -= matrix * x.down;
-    matrices = x.at_once;
-  }
-  const std::int64_t top = line * step * kRows + (threadIdx.x >> x.lanes_log2);
+  const std::int64_t top = place.row * step * kRows + (threadIdx.x >> x.lanes_log2);
   begin_early();
   if (left <= 0) return;
-  for (std::int64_t b = matrix; b < x.count; b += matrices) {
+  for (std::int64_t b = place.matrix; b < x.count; b += place.matrices) {
     const auto* const begin = static_cast<const std::byte*>(x.from.at(b));
     const auto* const end = begin + (x.rows - 1) * x.pitch_from + x.row_bytes;
     std::byte* const to = x.to + b * x.matrix_bytes + at;
@@ -72,16 +85,81 @@ __global__ void __launch_bounds__(kThreads) copy_kernel(const __grid_constant__ 
   }
 }
 
+/// Transposed, with zeros up to a multiple of 16 bytes. In shared memory the tile's rows are those
+/// of the copy, and chunk c of 16 bytes of row j is at c ^ j / 16: threads write words of eight
+/// rows and read chunks of one in all banks. kAligned: rows begin at multiples of 16 bytes. What
+/// can be found out again is, so that a multiprocessor has all blocks of two operands of 2048×2048.
+template <bool kAligned>
+__global__ void __launch_bounds__(kThreads, kAligned ? 6 : 4)
+    turn_kernel(const __grid_constant__ CopyProblems p) {
+  constexpr int kSquare = 4, kChunks = kTurned / 16;
+  static_assert(kThreads == kTurned / kSquare * kChunks);
+  __shared__ uint4 tile[kTurned * kChunks];
+  const Place place = place_in(p);
+  const int column = int(threadIdx.x) % kChunks, quad = int(threadIdx.x) / kChunks;
+  begin_early();
+  for (std::int64_t b = place.matrix; b < p.of[place.problem].count; b += place.matrices) {
+    const CopyProblem& x = p.of[late(int(place.problem))];
+    const auto* const begin = static_cast<const std::byte*>(x.from.at(b));
+    const auto* const end = begin + (x.row_bytes - 1) * x.pitch_from + x.rows;
+    const std::int64_t row = std::int64_t(place.col) * kTurned + quad * kSquare;
+    const std::int64_t at = std::int64_t(place.row) * kTurned + column * 16, left = x.rows - at;
+    const std::byte* const from = begin + row * x.pitch_from + at;
+    union {
+      uint4 v;
+      std::uint32_t words[4];
+    } rows[kSquare] = {};
+    if (kAligned && row + kSquare <= x.row_bytes && left >= 16) {
+#pragma unroll
+      for (int r = 0; r < kSquare; ++r)
+        rows[r].v = __ldg(reinterpret_cast<const uint4*>(from + r * x.pitch_from));
+    } else if (left > 0) {
+#pragma unroll
+      for (int r = 0; r < kSquare; ++r)
+        if (row + r < x.row_bytes)
+          rows[r].v = Words::at<std::uint8_t>(from + r * x.pitch_from, begin, end, left).bytes(16);
+    }
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      std::uint32_t square[kSquare];
+#pragma unroll
+      for (int r = 0; r < kSquare; ++r) square[r] = rows[r].words[w];
+      turn::turn_words<1>(square);
+#pragma unroll
+      for (int r = 0; r < kSquare; ++r)
+        reinterpret_cast<std::uint32_t*>(tile + (column * 16 + w * 4 + r) * kChunks +
+                                         (quad / 4 ^ column))[quad % 4] = square[r];
+    }
+    __syncthreads();
+    std::byte* const to = x.to + b * x.matrix_bytes;
+#pragma unroll
+    for (int v = 0; v < kTurned * kChunks / kThreads; ++v) {
+      const int s = v * kThreads + late(int(threadIdx.x)), j = s / kChunks, chunk = s % kChunks;
+      const std::int64_t i = std::int64_t(place.col) * kTurned + chunk * 16;
+      const std::int64_t to_row = std::int64_t(place.row) * kTurned + j;
+      if (to_row < x.rows && i < x.row_bytes)
+        *reinterpret_cast<uint4*>(to + to_row * x.pitch_to + i) =
+            tile[j * kChunks + (chunk ^ j / 16)];
+    }
+    __syncthreads();
+  }
+}
+
 /// Each operand has tiles of its own shape: of a grid for the larger of both, where one is tall and
 /// the other wide, most blocks would have nothing to do (130×8194 and 8194×130: 40 us for 7).
-void tile(CopyProblem& x, bool matrices_too) {
+void tile(CopyProblem& x, bool turned, bool matrices_too) {
   const auto most = [](std::int64_t wanted, std::int64_t each) {
     return unsigned(std::min(wanted, std::max(kMostBlocks / each, std::int64_t(1))));
   };
-  const auto chunks = std::uint64_t(ceil_div(x.row_bytes, std::int64_t(16)));
-  x.lanes_log2 = unsigned(std::bit_width(std::min<std::uint64_t>(chunks, 32) - 1));
-  x.across = unsigned(ceil_div(std::int64_t(chunks), std::int64_t(1) << x.lanes_log2));
-  x.down = most(ceil_div(x.rows, std::int64_t(kThreads >> x.lanes_log2) * kRows), x.across);
+  std::int64_t rows = kTurned, bytes = kTurned;  // of a tile
+  if (!turned) {
+    const auto chunks = std::uint64_t(ceil_div(x.row_bytes, std::int64_t(16)));
+    x.lanes_log2 = unsigned(std::bit_width(std::min<std::uint64_t>(chunks, 32) - 1));
+    rows = (kThreads >> x.lanes_log2) * kRows;
+    bytes = std::int64_t(16) << x.lanes_log2;
+  }
+  x.across = unsigned(ceil_div(x.row_bytes, bytes));
+  x.down = most(ceil_div(x.rows, rows), x.across);
   if (matrices_too) x.at_once = most(x.count, std::int64_t(x.across) * x.down);
 }
 
@@ -102,54 +180,74 @@ void transpose_to(const RepackJob& job, const CudaQueue& queue) {
                "cudaMemset2DAsync");
 }
 
+/// Whether transposed copies are turn_kernel's.
+bool turns(const Repacked& copy) { return copy.transposed && copy.size == 1; }
+
+/// Of one or two.
+void copy_all(std::span<const RepackJob> jobs, bool turned, const CudaQueue& queue) {
+  CopyProblems p = {};
+  std::uintptr_t bits = 0;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const RepackJob& job = jobs[i];
+    const Repacked& copy = job.copy;
+    p.of[i] = {job.from,
+               static_cast<std::byte*>(job.to),
+               copy.rows,
+               copy.cols * copy.size,
+               job.ld * copy.size,
+               copy.ld() * copy.size,
+               copy.matrix_bytes(),
+               copy.count};
+    bits |= job.bits;
+  }
+  const bool alike = jobs.size() == 1 || p.of[0].count == p.of[1].count;
+  for (std::size_t i = 0; i < jobs.size(); ++i) tile(p.of[i], turned, !alike);
+  const dim3 grid(p.of[0].blocks() + p.of[1].blocks(),
+                  alike ? unsigned(std::min(p.of[0].count, kMostGrid)) : 1);
+  const auto launch = [&](auto kernel) { launch_early(queue, kernel, grid, kThreads, 0, p); };
+  if (turned)
+    launch(bits % 16 == 0 ? turn_kernel<true> : turn_kernel<false>);
+  else if (jobs[0].copy.size == 1)
+    launch(copy_kernel<std::uint8_t>);
+  else if (jobs[0].copy.size == 2)
+    launch(copy_kernel<std::uint16_t>);
+  else
+    launch(copy_kernel<std::uint32_t>);
+}
+
 }  // namespace repack_file
 
 double repack_microseconds(std::span<const Repacked> copies, bool filled) {
   constexpr double kLaunch = 2.2, kBytes = 3e6;  // read and written a microsecond
   double sum = 0;
-  int together = 0;
+  bool copied = false, turned = false;
   for (const Repacked& copy : copies) {
     sum += 2 * double(copy.count) * double(copy.rows) * double(copy.cols) * copy.size / kBytes;
-    if (copy.transposed)
+    if (repack_file::turns(copy))
+      turned = true;
+    else if (copy.transposed)
       sum += kLaunch * (filled && repack_file::rest_of(copy) > 0 ? 2 : 1);
     else
-      together = 1;
+      copied = true;
   }
-  return sum + together * kLaunch;
+  return sum + (int(copied) + int(turned)) * kLaunch;
 }
 
 void repack(std::span<const RepackJob> jobs, const CudaQueue& queue) {
   using namespace repack_file;
-  CopyProblems p = {};
-  int count = 0, size = 0;
+  constexpr std::size_t kMost = 2;
+  RepackJob copied[kMost], turned[kMost];
+  std::size_t copied_count = 0, turned_count = 0;
   for (const RepackJob& job : jobs) {
-    const Repacked& copy = job.copy;
-    if (copy.transposed) {
+    if (turns(job.copy))
+      turned[turned_count++] = job;
+    else if (job.copy.transposed)
       transpose_to(job, queue);
-      continue;
-    }
-    size = copy.size;
-    p.of[count++] = {job.from,
-                     static_cast<std::byte*>(job.to),
-                     copy.rows,
-                     copy.cols * size,
-                     job.ld * size,
-                     copy.ld() * size,
-                     copy.matrix_bytes(),
-                     copy.count};
+    else
+      copied[copied_count++] = job;
   }
-  if (count == 0) return;
-  const bool alike = count == 1 || p.of[0].count == p.of[1].count;
-  for (int i = 0; i < count; ++i) tile(p.of[i], !alike);
-  const dim3 grid(p.of[0].blocks() + p.of[1].blocks(),
-                  alike ? unsigned(std::min(p.of[0].count, kMostGrid)) : 1);
-  const auto launch = [&](auto kernel) { launch_early(queue, kernel, grid, kThreads, 0, p); };
-  if (size == 1)
-    launch(copy_kernel<std::uint8_t>);
-  else if (size == 2)
-    launch(copy_kernel<std::uint16_t>);
-  else
-    launch(copy_kernel<std::uint32_t>);
+  if (copied_count > 0) copy_all({copied, copied_count}, false, queue);
+  if (turned_count > 0) copy_all({turned, turned_count}, true, queue);
 }
 
 }  // namespace mblas::cuda::gemm
