@@ -88,18 +88,18 @@ double others(const GemmArgs& args, const DeviceInfo& device) {
     least = std::min(least, share * microseconds);
   };
   if (is_tf32(args) || is_half(args)) {
-    consider(1.2, tensor_mma_microseconds(args, device));
+    consider(is_half(args) ? 1.2 : 1.05, tensor_mma_microseconds(args, device));
     if (is_tf32(args)) {
       consider(1.2, thin_batch_microseconds(args, device));
-      consider(1.15, short_k_microseconds(args, device));
+      consider(1.2, short_k_microseconds(args, device));
     }
 #ifdef MBLAS_HAVE_HOPPER
-    consider(is_half(args) ? 1 : 0.9, tensor_wgmma_microseconds(args, device));
+    consider(1, tensor_wgmma_microseconds(args, device));
 #endif
     return least;
   }
   const bool real = args.in == DType::f64;
-  consider(real ? 1.05 : 1.1, tensor_f64_cycles(args, device) / kTensorF64CyclesPerMicrosecond);
+  consider(real ? 1.06 : 1.2, tensor_f64_cycles(args, device) / kTensorF64CyclesPerMicrosecond);
 #ifdef MBLAS_HAVE_HOPPER
   consider(real ? 1.2 : 1, tensor_f64_tma_cycles(args, device) / kTensorF64CyclesPerMicrosecond);
 #endif

@@ -54,13 +54,13 @@ struct Rates {
   double read = 0;  ///< of shared memory: see choose()
 };
 
-// Fitted to 6,960 times of 1,130 batches of 20 to 160,000 on an H200, within graphs: 12 % off (f64,
-// halves), 8 % (cf64) and 13 % (TF32), and what is chosen 0.6 (cf64) to 2.7 % (TF32) from the
-// fastest of the configurations measured.
-inline constexpr Rates kDoubleRates = {{1850, 27, 116, 0, 0.885, 2080}, 0.7, 3.2, 17};
-inline constexpr Rates kComplexRates = {{2350, 8, 32, 0.15, 0.655, 2490}, 5.3, 3.4, 43.7};
-inline constexpr Rates kTf32Rates = {{2480, 30, 90, 0.34, 0.577, 2360}, 1.7, 2.2, 7.5};
-inline constexpr Rates kHalfRates = {{4030, 46, 63, 0.54, 0.5, 2990}, 1.5, 0.2, 0, 0.6};
+// Fitted to 6,960 times of 1,130 batches of 20 to 160,000 on an H200, within graphs: 12 % off
+// (f64), 11 % (halves), 7 % (cf64) and 13 % (TF32), and what is chosen 0.6 (cf64) to 2.9 % (TF32)
+// from the fastest of the configurations measured.
+inline constexpr Rates kDoubleRates = {{1855, 27, 116, 0, 0.84, 2080}, 0.74, 3.1, 17};
+inline constexpr Rates kComplexRates = {{2245, 13.5, 38, 0.148, 0.655, 2472}, 6.5, 3.05, 44};
+inline constexpr Rates kTf32Rates = {{2466, 16, 105, 0.347, 0.548, 2362}, 1.8, 1.91, 9.6};
+inline constexpr Rates kHalfRates = {{4075, 45, 65.6, 0.52, 0.4765, 3158}, 1.2, 0.5, 0, 0.548};
 
 struct Shape {
   std::int64_t m = 0, n = 0, k = 0, batch = 0;
@@ -113,7 +113,7 @@ inline double cycles_of(const Shape& s, const Config& c, const Rates& r, double 
   const double bytes =
       double((s.m + s.n) * s.k) * s.element_bytes + double(s.m * s.n) * s.c_element_bytes;
   const whole::Load load = {
-      double(divide_up(s.batch, c.group)) / s.processors,
+      double(divide_up(divide_up(s.batch, c.group), s.processors)),
       whole::blocks_at_once(s.share(c), s.threads(c), s.bytes(c), s.shared_bytes),
       double(s.bytes(c)),
       double(c.group * s.copies_in),

@@ -94,7 +94,7 @@ inline double cycles_of(const Shape& s, const Config& c, double rate) {
   const double products = threads * c.rows * c.cols * double(s.k) * s.products;
   const double elements = double((s.length + s.count) * s.k + s.length * s.count);
   const whole::Load load = {
-      double(divide_up(s.batch, c.group)) / s.processors,
+      double(divide_up(divide_up(s.batch, c.group), s.processors)),
       whole::blocks_at_once(s.share(c), s.threads(c), s.bytes(c), s.shared_bytes),
       double(s.bytes(c)),
       double(c.group * s.copies_in),

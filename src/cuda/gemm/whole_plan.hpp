@@ -38,7 +38,7 @@ struct Pace {
 
 /// What blocks have to do.
 struct Load {
-  double blocks, at_once;        ///< of a multiprocessor
+  double blocks, at_once;        ///< of the multiprocessor that has most
   double bytes;                  ///< of shared memory that a block takes
   double copies_in, copies_out;  ///< of a block
   double moved;                  ///< bytes from and to memory, of all multiprocessors' blocks
@@ -58,8 +58,7 @@ double cycles_of(const Load& load, const Pace& pace, double each, Multiply&& mul
     return pace.waits + kWaitsByte * load.bytes + multiply(blocks) + blocks * besides;
   };
   const double rounds = load.blocks / load.at_once, memory = load.moved / pace.memory / rounds;
-  const double first =
-      round(std::min(load.at_once, std::ceil(load.blocks))) + std::min(rounds, 1.0) * memory;
+  const double first = round(std::min(load.at_once, load.blocks)) + std::min(rounds, 1.0) * memory;
   if (rounds <= 1) return kStart + first;
   const double work = load.at_once * (each + besides + pace.next);
   const double next =
