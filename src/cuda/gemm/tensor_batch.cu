@@ -23,9 +23,9 @@
 namespace mblas::cuda::gemm {
 namespace tensor_batch_file {
 
-using tensor_batch::Choice;
 using tensor_batch::Config;
 using tensor_batch::Plan;
+using whole::Choice;
 using whole::kCyclesPerMicrosecond;
 
 /// "32x16x2": of a warp, products of a block.

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <span>
 
 #include "cuda/gemm/whole_plan.hpp"
@@ -127,25 +126,14 @@ inline double cycles_of(const Shape& s, const Config& c, const Rates& r, double 
   });
 }
 
-struct Choice {
-  Config config;  ///< group 0: none fits
-  double cycles = std::numeric_limits<double>::infinity();
-};
-
-/// That of least cycles. reads_of(configuration): how often a warp reads shared memory for a step.
+/// reads_of(configuration): how often a warp reads shared memory for a step.
 template <class ReadsOf>
-Choice choose(const Shape& s, const Rates& rates, ReadsOf&& reads_of) {
-  Choice best;
-  for (const Size& size : s.sizes()) {
-    const double reads = reads_of(Config{size.rows, size.cols, 1});
-    for (const int group : kGroups) {
-      const Config c{size.rows, size.cols, group};
-      if (!s.fits(c)) continue;
-      const double cycles = cycles_of(s, c, rates, reads);
-      if (cycles < best.cycles) best = {c, cycles};
-    }
-  }
-  return best;
+whole::Choice choose(const Shape& s, const Rates& rates, ReadsOf&& reads_of) {
+  return whole::least(s, kGroups, [&](const Size& size) {
+    return [&, reads = reads_of(Config{size.rows, size.cols, 1})](const Config& c) {
+      return cycles_of(s, c, rates, reads);
+    };
+  });
 }
 
 }  // namespace mblas::cuda::tensor_batch

@@ -24,8 +24,8 @@
 namespace mblas::cuda::gemm {
 namespace whole_batch_file {
 
+using whole::Choice;
 using whole::kCyclesPerMicrosecond;
-using whole_batch::Choice;
 using whole_batch::Config;
 using whole_batch::Plan;
 

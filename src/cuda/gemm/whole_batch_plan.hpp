@@ -4,9 +4,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <limits>
 #include <span>
 
 #include "cuda/gemm/whole_plan.hpp"
@@ -105,22 +103,10 @@ inline double cycles_of(const Shape& s, const Config& c, double rate) {
   });
 }
 
-struct Choice {
-  Config config;  ///< group 0: none fits
-  double cycles = std::numeric_limits<double>::infinity();
-};
-
-/// That of least cycles.
-inline Choice choose(const Shape& s) {
-  Choice best;
-  for (const Size& size : s.sizes())
-    for (const int group : kGroups) {
-      const Config c{size.rows, size.cols, group};
-      if (!s.fits(c)) continue;
-      const double cycles = cycles_of(s, c, size.rate[int(s.majors)]);
-      if (cycles < best.cycles) best = {c, cycles};
-    }
-  return best;
+inline whole::Choice choose(const Shape& s) {
+  return whole::least(s, kGroups, [&](const Size& size) {
+    return [&s, rate = size.rate[int(s.majors)]](const Config& c) { return cycles_of(s, c, rate); };
+  });
 }
 
 }  // namespace mblas::cuda::whole_batch

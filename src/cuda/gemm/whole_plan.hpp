@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
+#include <span>
 
 #include "cuda/gemm/estimates.hpp"
 
@@ -26,6 +28,27 @@ inline double blocks_at_once(const Share& share, std::int64_t threads, std::int6
   constexpr std::int64_t kOfBlock = 1 << 10;  // of shared memory, besides
   return std::max<double>(1, double(std::min(share.threads * share.blocks / threads,
                                              (shared_bytes + kOfBlock) / (bytes + kOfBlock))));
+}
+
+struct Choice {
+  Config config;  ///< group 0: none fits
+  double cycles = std::numeric_limits<double>::infinity();
+};
+
+/// That of least cycles. cycles_of(size)(configuration): what one of that size takes.
+template <class Shape, class CyclesOf>
+Choice least(const Shape& s, std::span<const int> groups, CyclesOf&& cycles_of) {
+  Choice best;
+  for (const auto& size : s.sizes()) {
+    const auto cycles_of_size = cycles_of(size);
+    for (const int group : groups) {
+      const Config c{size.rows, size.cols, group};
+      if (!s.fits(c)) continue;
+      const double cycles = cycles_of_size(c);
+      if (cycles < best.cycles) best = {c, cycles};
+    }
+  }
+  return best;
 }
 
 /// What a kernel's blocks take, in cycles of 1.98 GHz.
