@@ -499,8 +499,8 @@ TEST(SmallChoice, TakesBatchesOfHalvesWhole) {
 
 // An H200, us, there and by the faster one of simt and tensor_bf16x6: f32 4096×128×4096 46 and 90,
 // 20000×48×500 21 and 39, 136×14496×1484 77 and 153; cf32 102×6604×6286 366 and 775, 36×1136×5568
-// 35 and 94. 64×64×65536 57 and 22, 33×379×2295 11.1 and 9.4, 256³ 8.7 and 4.9, 4096³ is not for
-// it.
+// 35 and 94; TN 33×379×2295 10.3 and 12.0, 932×42×1784 11.0 and 15.1. 64×64×65536 57 and 22, NN
+// 33×379×2295 11.1 and 9.4, 256³ 8.7 and 4.9, 4096³ is not for it.
 TEST(SmallChoice, TakesFewColumnsOfFloatsInPlanesMadeOnTheWay) {
   if (!row("fused_bf16x6")) GTEST_SKIP() << "built for other devices";
   const auto taken = [](DType in, std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -514,6 +514,12 @@ TEST(SmallChoice, TakesFewColumnsOfFloatsInPlanesMadeOnTheWay) {
   for (const auto& [m, n, k] : {std::tuple{64, 64, 65536}, std::tuple{33, 379, 2295},
                                 std::tuple{256, 256, 256}, std::tuple{4096, 4096, 4096}})
     EXPECT_NE(taken(DType::f32, m, n, k), "fused_bf16x6") << m << "x" << n << "x" << k;
+  for (const auto& [m, n, k] : {std::tuple{33, 379, 2295}, std::tuple{932, 42, 1784}}) {
+    GemmArgs args = product(DType::f32, DType::f32, m, n, k);
+    args.transA = Op::Trans;
+    args.A.ld = m;
+    EXPECT_EQ(taken_by(args), "fused_bf16x6") << m << "x" << n << "x" << k;
+  }
   GemmArgs args = product(DType::f32, DType::f32, 4096, 128, 4096);
   args.compute = Compute::Pedantic;
   EXPECT_EQ(taken_by(args), "simt");

@@ -135,7 +135,12 @@ const char* declines(const GemmArgs& args, const DeviceInfo& device) {
     constexpr double kLeast = 6;
     const double one = simt_microseconds(args, device);
     if (one < kLeast) return "for longer products";
-    simt = simt_microseconds_of_many(args.in, one);
+    // Longer sums along neither operand's rows take simt longer: best for 243 products.
+    constexpr std::int64_t kLong = 800;
+    constexpr double kAcross = 1.2;
+    const bool across = is_transposed(args.transA) && !is_transposed(args.transB);
+    const bool is_longer = args.in == DType::f32 && args.batch == 1 && args.k >= kLong && across;
+    simt = (is_longer ? kAcross : 1) * simt_microseconds_of_many(args.in, one);
     others = fitted_cycles(args, device) / kFittedCyclesPerMicrosecond;
   }
   const double planes = tensor_bf16x6_microseconds(args, device);
