@@ -53,8 +53,8 @@ struct RepackJob {
   /// Where a kernel finds the copy.
   DeviceInput result() const { return {to, copy.count == 1 ? 0 : copy.matrix_bytes(), nullptr}; }
 };
-/// Up to two operands of one type: in one launch those that need not be transposed, in another those
-/// of bytes that need.
+/// Up to two operands of one type: in one launch those that need not be transposed, in another
+/// those of bytes that need.
 void repack(std::span<const RepackJob> jobs, const CudaQueue& queue);
 
 /// What a call of two kernels takes the host where no graph launches them, whatever they do.
