@@ -111,13 +111,7 @@ inline double cycles_of(const Shape& s, const Config& c, const Rates& r, double 
   const double read = warps * reads * r.read, put = warps * tiles * 4 * r.put;
   const double bytes =
       double((s.m + s.n) * s.k) * s.element_bytes + double(s.m * s.n) * s.c_element_bytes;
-  const whole::Load load = {
-      double(divide_up(divide_up(s.batch, c.group), s.processors)),
-      whole::blocks_at_once(s.share(c), s.threads(c), s.bytes(c), s.shared_bytes),
-      double(s.bytes(c)),
-      double(c.group * s.copies_in),
-      double(c.group * s.copies_out),
-      bytes * double(s.batch)};
+  const whole::Load load = whole::load_of(s, c, bytes * double(s.batch));
   const double each = steps * (warps * mma + read) + put;
   return whole::cycles_of(load, r.pace, each, [&](double blocks) {
     // Each quarter of a multiprocessor has its own tensor cores.

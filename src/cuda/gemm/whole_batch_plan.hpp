@@ -91,13 +91,7 @@ inline double cycles_of(const Shape& s, const Config& c, double rate) {
   const double threads = double(s.threads(c)), warps = threads / 32;
   const double products = threads * c.rows * c.cols * double(s.k) * s.products;
   const double elements = double((s.length + s.count) * s.k + s.length * s.count);
-  const whole::Load load = {
-      double(divide_up(divide_up(s.batch, c.group), s.processors)),
-      whole::blocks_at_once(s.share(c), s.threads(c), s.bytes(c), s.shared_bytes),
-      double(s.bytes(c)),
-      double(c.group * s.copies_in),
-      double(c.group * s.copies_out),
-      elements * s.element_bytes * double(s.batch)};
+  const whole::Load load = whole::load_of(s, c, elements * s.element_bytes * double(s.batch));
   return whole::cycles_of(load, kPace, products / rate, [&](double blocks) {
     return products * (blocks * warps + kFewWarps) / (rate * warps);
   });

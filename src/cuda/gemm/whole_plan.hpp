@@ -67,6 +67,16 @@ struct Load {
   double moved;                  ///< bytes from and to memory, of all multiprocessors' blocks
 };
 
+template <class Shape>
+Load load_of(const Shape& s, const Config& c, double moved) {
+  return {double(divide_up(divide_up(s.batch, c.group), s.processors)),
+          blocks_at_once(s.share(c), s.threads(c), s.bytes(c), s.shared_bytes),
+          double(s.bytes(c)),
+          double(c.group * s.copies_in),
+          double(c.group * s.copies_out),
+          moved};
+}
+
 /// Cycles of a launch. multiply(n): what n blocks that begin together multiply for, `each`: what
 /// one does where others hide what it waits for.
 template <class Multiply>
