@@ -39,8 +39,7 @@ std::int64_t at_once() {
                                                   s.bytes(kConfig), s.shared_bytes));
 }
 
-// A block more than all multiprocessors have in two rounds takes most of what one more for each
-// does.
+// A block more than all multiprocessors have in two rounds takes as long as one more for each.
 TEST(BatchPlan, RoundsAreThoseOfTheFullest) {
   const std::int64_t two = 2 * kProcessors * at_once();
   EXPECT_GT(cycles(two + 1), 1.05 * cycles(two));

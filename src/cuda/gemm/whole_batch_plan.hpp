@@ -82,7 +82,7 @@ struct Shape {
 };
 
 // Fitted, as rates and what all blocks take, to 11,500 times of 1,390 batches of 8 to 160,000 on an
-// H200, within graphs: 15 % off, and what is chosen 2.4 % from the fastest of the configurations
+// H200, within graphs: 15 % off, and what is chosen 2.5 % from the fastest of the configurations
 // measured.
 inline constexpr whole::Pace kPace = {3040, 69, 102, 0.383, 0.76, 2062};
 

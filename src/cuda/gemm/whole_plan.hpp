@@ -30,6 +30,7 @@ inline double blocks_at_once(const Share& share, std::int64_t threads, std::int6
                                              (shared_bytes + kOfBlock) / (bytes + kOfBlock))));
 }
 
+/// A configuration, and what it is estimated to take.
 struct Choice {
   Config config;  ///< group 0: none fits
   double cycles = std::numeric_limits<double>::infinity();
@@ -67,6 +68,7 @@ struct Load {
   double moved;                  ///< bytes from and to memory, of all multiprocessors' blocks
 };
 
+/// Of a shape's configuration; `moved`: Load::moved.
 template <class Shape>
 Load load_of(const Shape& s, const Config& c, double moved) {
   return {double(divide_up(divide_up(s.batch, c.group), s.processors)),
