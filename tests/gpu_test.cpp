@@ -288,6 +288,44 @@ TEST_P(Gpu, ForcedTilesInBatches) {
     }
 }
 
+/// What of a tile of 128 rows lies beyond C is not multiplied, in units of 64: C that ends around
+/// each of them, of whole tiles and of slices.
+TEST_P(Gpu, TilesThatCEndsIn) {
+  if (GetParam() != "cuda" || queue->device().capability != 90) GTEST_SKIP() << "for tensor_wgmma";
+  struct Kind {
+    DType in, out;
+    Compute compute;
+  };
+  constexpr Kind kKinds[] = {{DType::bf16, DType::bf16, Compute::Default},
+                             {DType::f16, DType::f16, Compute::Default},
+                             {DType::i8, DType::i32, Compute::Default},
+                             {DType::f32, DType::f32, Compute::TF32}};
+  constexpr Op kN = Op::NoTrans, kT = Op::Trans;
+  const auto expect_each = [&](const Kind& kind, Op a, Op b, const char* config, std::int64_t cols,
+                               std::int64_t step) {
+    for (std::int64_t m = 64 - step; m <= 64 + step; m += step)
+      for (std::int64_t n = 64; n <= cols + 64; n += 64)
+        for (const std::int64_t beyond : {-step, std::int64_t(0), step}) {
+          cases::GemmCase c = product_of(kind.in, a, b, 128 + m, n + beyond, 520);
+          c.out = kind.out;
+          c.compute = kind.compute;
+          expect_correct(*cases::prepare(c), std::string("gemm=tensor_wgmma:") + config);
+        }
+  };
+  for (const Kind& kind : kKinds)
+    for (const auto& [a, b] : {std::pair{kN, kN}, {kN, kT}, {kT, kN}, {kT, kT}}) {
+      for (const char* config : {"128x256", "128x256_cluster2", "128x256_slices2"})
+        expect_each(kind, a, b, config, 256, 1);
+      expect_each(kind, a, b, "128x192", 192, 1);
+      expect_each(kind, a, b, "128x128", 128, 1);
+      if (kind.in != DType::bf16 || (a == kT && b == kN)) continue;  // columns along k
+      expect_each(kind, a, b, "128x240", 240, 8);
+      expect_each(kind, a, b, "128x208_slices2", 208, 8);
+      expect_each(kind, a, b, "128x176", 176, 8);
+      expect_each(kind, a, b, "128x160", 160, 8);
+    }
+}
+
 /// An epilogue by every tile of 16 bits: whole ones and those that C ends in, of C and of C^T,
 /// slices that a second kernel or a cluster adds up, clusters across.
 TEST_P(Gpu, ForcedTilesWithEpilogues) {
@@ -314,13 +352,16 @@ TEST_P(Gpu, ForcedTilesWithEpilogues) {
             "64x192_cluster2", "192x64", "192x64_cluster2", "64x192_slices2", "192x64_slices2"})
         expect_finished(config, a, b, 200, 328);
       if (a == Op::Trans && b == Op::NoTrans) continue;  // columns that do not run along k
-      for (const char* config : {"128x176", "128x144_cluster2", "128x112", "128x96_joined3",
-                                 "128x80_joined2", "128x176_slices2", "64x112_joined2",
-                                 "64x96_joined3", "64x80", "64x48_joined2", "64x32"})
+      for (const char* config :
+           {"128x240", "128x224", "128x208_cluster2", "128x240_slices2", "128x176", "128x160",
+            "128x160_slices2", "128x144_cluster2", "128x112", "128x96_joined3", "128x80_joined2",
+            "128x176_slices2", "64x112_joined2", "64x96_joined3", "64x80", "64x48_joined2",
+            "64x32"})
         expect_finished(config, a, b, 200, 328);
       if (a == Op::NoTrans && b == Op::Trans)
         for (const char* config :
-             {"176x128", "176x128_cluster2", "176x128_slices2", "112x128_cluster2", "96x128",
+             {"240x128", "224x128_slices3", "208x128_cluster2", "208x128_slices2", "160x128",
+              "176x128", "176x128_cluster2", "176x128_slices2", "112x128_cluster2", "96x128",
               "96x128_joined2", "80x128_slices2", "80x128_cluster2"})
           expect_finished(config, a, b, 200, 328);
       for (const char* config : {"64x48_cluster2", "64x112_cluster2", "64x128_cluster4"})

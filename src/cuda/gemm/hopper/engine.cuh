@@ -166,27 +166,43 @@ __device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
       barriers.empty(ring.stage).wait(ring.parity ^ 1);
 }
 
+/// Whether what of a tile lies beyond C is not multiplied, in units of 64 rows or columns: of large
+/// ones, for whose edges slices along k, and power, would be spent. (Of alternating consumers with
+/// fragments there are no registers for it.)
+template <class T>
+inline constexpr bool kTrims = T::kRows == 128 && !(T::kByRegisters && T::kAlternating);
+
+/// The first kFew of the sums `d`.
+template <int kFew, class Acc, int kCount>
+__device__ Acc (&first_of(Acc (&d)[kCount]))[kFew] {
+  static_assert(kFew <= kCount);
+  return reinterpret_cast<Acc(&)[kFew]>(d);
+}
+
 /// The products of a consumer's rows of a panel of A with one of B: added to d or, unless kAdd, in
-/// place of it. `step_a`: to the next 32 bytes along k, within A's rows or 16 of them on.
-template <class T, class In, bool kAAlongK, bool kBAlongK, bool kAdd, class DescriptorA>
+/// place of it. `step_a`: to the next 32 bytes along k, within A's rows or 16 of them on. Only of
+/// the first kCols columns.
+template <class T, class In, bool kAAlongK, bool kBAlongK, bool kAdd, int kCols = T::kCols,
+          int kBlocks = T::kBlocks, class DescriptorA>
 __device__ void multiply_panels(Sums<T, Sum<In>>& d, const DescriptorA& a, const Descriptor& b,
                                 unsigned step_a) {
   constexpr unsigned kStepB = kBAlongK ? 32 : 16 * kDepthBytes;
-  for_each_number<kDepthProducts * T::kBlocks>([&]<int kNumber>() {
-    constexpr int l = kNumber / T::kBlocks, i = kNumber % T::kBlocks;
-    multiply<Element<In>, kAAlongK, kBAlongK, T::kCols, kAdd || (l > 0)>(
-        d[i], a + (unsigned(i) * kBoxBytes + unsigned(l) * step_a), b + unsigned(l) * kStepB);
+  for_each_number<kDepthProducts * kBlocks>([&]<int kNumber>() {
+    constexpr int l = kNumber / kBlocks, i = kNumber % kBlocks;
+    multiply<Element<In>, kAAlongK, kBAlongK, kCols, kAdd || (l > 0)>(
+        first_of<kCols / 2>(d[i]), a + (unsigned(i) * kBoxBytes + unsigned(l) * step_a),
+        b + unsigned(l) * kStepB);
   });
 }
 
 /// The same of half a stage, the rows of A in registers; `b`: that half of the panel of B.
-template <class T>
+template <class T, int kCols = T::kCols>
 __device__ void multiply_fragments(Sums<T, float>& d, const Fragments<T>& a, const Descriptor& b) {
 #pragma unroll
   for (int l = 0; l < kDepthProducts / 2; ++l)
 #pragma unroll
     for (int i = 0; i < T::kBlocks; ++i)
-      multiply<Tf32, T::kCols>(d[i], a[l][i], b + unsigned(l) * 32);
+      multiply<Tf32, kCols>(first_of<kCols / 2>(d[i]), a[l][i], b + unsigned(l) * 32);
 }
 
 template <class T, class In, bool kAAlongK, bool kBAlongK>
@@ -245,37 +261,66 @@ __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
                       : kSlots == 1 ? item.end - item.begin
                                     : s.steps_of(index(round, which));
     unsigned before = 0;
-    if constexpr (T::kByRegisters) {
-      // The fragments of one half of a stage are loaded while the products of the other are in
-      // work. More groups, of fewer products, are slower.
-      Fragments<T> fragments[2];
+    // Of the tile's first kCols columns, and so many of the consumer's 64 rows.
+    const auto multiply_steps = [&]<int kCols, int kBlocks = T::kBlocks>() {
+      if constexpr (kBlocks == 0) {
 #pragma unroll 1
-      for (int step = 0; step < steps; ++step, ring.advance()) {
-        barriers.full(ring.stage).wait(ring.parity);
+        for (int step = 0; step < steps; ++step, ring.advance()) {
+          barriers.full(ring.stage).wait(ring.parity);
+          if (step > 0) release(before);
+          before = ring.stage;
+        }
+      } else if constexpr (T::kByRegisters) {
+        // The fragments of one half of a stage are loaded while the products of the other are in
+        // work. More groups, of fewer products, are slower.
+        Fragments<T> fragments[2];
+#pragma unroll 1
+        for (int step = 0; step < steps; ++step, ring.advance()) {
+          barriers.full(ring.stage).wait(ring.parity);
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          places.template load<T>(fragments[half], rows_a + ring.stage * T::kStageBytes, half);
+          for (int half = 0; half < 2; ++half) {
+            places.template load<T>(fragments[half], rows_a + ring.stage * T::kStageBytes, half);
+            begin_products();
+            multiply_fragments<T, kCols>(sums, fragments[half],
+                                         panel_b(ring.stage) + unsigned(half * kDepthBytes / 2));
+            commit_products();
+            wait_products<1>();
+            if (half == 0 && step > 0) release(before);
+          }
+          before = ring.stage;
+        }
+      } else {
+#pragma unroll 1
+        for (int step = 0; step < steps; ++step, ring.advance()) {
+          barriers.full(ring.stage).wait(ring.parity);
           begin_products();
-          multiply_fragments<T>(sums, fragments[half],
-                                panel_b(ring.stage) + unsigned(half * kDepthBytes / 2));
+          multiply_panels<T, In, kAAlongK, kBAlongK, true, kCols, kBlocks>(
+              sums, panel_a(ring.stage), panel_b(ring.stage), step_a);
           commit_products();
           wait_products<1>();
-          if (half == 0 && step > 0) release(before);
+          if (step > 0) release(before);
+          before = ring.stage;
         }
-        before = ring.stage;
       }
+    };
+    if constexpr (kSlots == 1 && kTrims<T>) {
+      const int rows = p.panels_a.size - (item.row * int(in.rows) + int(in.row)) * T::kRows -
+                       share * T::kRowsEach;
+      const int cols = p.panels_b.size - (item.col * int(in.cols) + int(in.col)) * T::kCols;
+#pragma unroll
+      for (int i = 0; i < T::kBlocks; ++i) pin(sums[i]);
+      if (rows <= (T::kBlocks - 1) * 64)
+        multiply_steps.template operator()<T::kCols, T::kBlocks - 1>();
+      else if (T::kCols > 64 && cols <= 64)
+        multiply_steps.template operator()<std::min(64, T::kCols)>();
+      else if (T::kCols > 128 && cols <= 128)
+        multiply_steps.template operator()<std::min(128, T::kCols)>();
+      else if (T::kCols > 192 && cols <= 192)
+        multiply_steps.template operator()<std::min(192, T::kCols)>();
+      else
+        multiply_steps.template operator()<T::kCols>();
     } else if constexpr (kSlots == 1) {
-#pragma unroll 1
-      for (int step = 0; step < steps; ++step, ring.advance()) {
-        barriers.full(ring.stage).wait(ring.parity);
-        begin_products();
-        multiply_panels<T, In, kAAlongK, kBAlongK, true>(sums, panel_a(ring.stage),
-                                                         panel_b(ring.stage), step_a);
-        commit_products();
-        wait_products<1>();
-        if (step > 0) release(before);
-        before = ring.stage;
-      }
+      multiply_steps.template operator()<T::kCols>();
     } else {
       // The tensor cores add with truncation: what they add up in a few steps goes to sums that are
       // rounded.

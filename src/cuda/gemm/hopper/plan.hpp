@@ -49,7 +49,7 @@ inline constexpr TileInfo kByteTiles[] = {
 inline constexpr TileInfo kHalfTiles[] = {
     {128, 256, false, 0.679, 0.593, 1.81},
     {128, 192, false, 0.542, 0.511, 1.48},
-    {128, 128, true, 0.355, 0.271, 1},
+    {128, 128, true, 0.37, 0.271, 1},
     {64, 128, true, 0.25, 0.142, 0.688},
     {64, 64, true, 0.156, 0.0998, 0.289, true},
     {128, 176, true, 0.483, 0.278, 1.83, true},
@@ -69,6 +69,14 @@ inline constexpr TileInfo kHalfTiles[] = {
     {128, 112, true, 0.338, 0.304, 0.796, true, true},
     {128, 96, true, 0.308, 0.278, 0.7, true, true},
     {128, 80, true, 0.271, 0.213, 0.837, true, true},
+    {128, 240, false, 0.637, 0.576, 1.73, true},
+    {128, 224, false, 0.596, 0.557, 1.65, true},
+    {128, 208, false, 0.555, 0.538, 1.57, true},
+    {128, 160, true, 0.444, 0.337, 1.4, true},
+    {128, 240, false, 0.637, 0.576, 1.73, true, true},
+    {128, 224, false, 0.596, 0.557, 1.65, true, true},
+    {128, 208, false, 0.555, 0.538, 1.57, true, true},
+    {128, 160, true, 0.444, 0.337, 1.4, true, true},
 };
 
 /// Those whose rows' operand goes through registers: consumers that multiply alone lose the time in

@@ -165,10 +165,18 @@ __device__ void multiply(Sum<In> (&d)[kN / 2], std::uint64_t a, std::uint64_t b)
     MBLAS_PRODUCTS(128, "64", "65", "66", "67", "68");
   } else if constexpr (kN == 144) {
     MBLAS_PRODUCTS(144, "72", "73", "74", "75", "76");
+  } else if constexpr (kN == 160) {
+    MBLAS_PRODUCTS(160, "80", "81", "82", "83", "84");
   } else if constexpr (kN == 176) {
     MBLAS_PRODUCTS(176, "88", "89", "90", "91", "92");
   } else if constexpr (kN == 192) {
     MBLAS_PRODUCTS(192, "96", "97", "98", "99", "100");
+  } else if constexpr (kN == 208) {
+    MBLAS_PRODUCTS(208, "104", "105", "106", "107", "108");
+  } else if constexpr (kN == 224) {
+    MBLAS_PRODUCTS(224, "112", "113", "114", "115", "116");
+  } else if constexpr (kN == 240) {
+    MBLAS_PRODUCTS(240, "120", "121", "122", "123", "124");
   } else if constexpr (kN == 256) {
     MBLAS_PRODUCTS(256, "128", "129", "130", "131", "132");
   } else {

@@ -29,7 +29,11 @@ using Medium = Tile<128, 128, 6, 2, true>;
 using Small = Tile<64, 128, 8, 2, true>;
 using Square = Tile<128, 128, 6, 2, false>;
 /// Those of 16-bit elements that leave less of a round empty.
+using Plain240 = Tile<128, 240, 4, 2, false>;
+using Plain224 = Tile<128, 224, 4, 3, false>;
+using Plain208 = Tile<128, 208, 4, 3, false>;
 using Plain176 = Tile<128, 176, 5, 2, true>;
+using Plain160 = Tile<128, 160, 5, 2, true>;
 using Plain144 = Tile<128, 144, 5, 3, true>;
 using Plain112 = Tile<128, 112, 6, 2, true>;
 using Plain96 = Tile<128, 96, 6, 2, true>;
@@ -37,7 +41,11 @@ using Plain80 = Tile<128, 80, 7, 2, true>;
 using Few = FewRows<Small>;
 using Long = Plain<Tile<64, 192, 6, 2, true>>;
 using Few192 = FewRows<Long>;
+using Few240 = FewRows<Plain240>;
+using Few224 = FewRows<Plain224>;
+using Few208 = FewRows<Plain208>;
 using Few176 = FewRows<Plain176>;
+using Few160 = FewRows<Plain160>;
 using Few112 = FewRows<Plain112>;
 using Few96 = FewRows<Plain96>;
 using Few80 = FewRows<Plain80>;
@@ -62,7 +70,8 @@ auto tiles_for() {
   else if constexpr (kBytesOf<In> == 2)
     return TileList<Large, Wide, Medium, Small, Plain<Narrow>, Plain176, Plain144, Plain112,
                     Plain96, Plain80, Few, Slim48, Slim80, Slim96, Slim112, Slim, Long, Few192,
-                    Few176, Few112, Few96, Few80>{};
+                    Few176, Few112, Few96, Few80, Plain240, Plain224, Plain208, Plain160, Few240,
+                    Few224, Few208, Few160>{};
   else if constexpr (kBytesOf<In> == 1)
     return TileList<Large, Wide, Medium, Small, Narrow>{};
   else

@@ -28,9 +28,13 @@
 #define MBLAS_SUMS_112 MBLAS_SUMS_96 MBLAS_8_FROM_48
 #define MBLAS_SUMS_128 MBLAS_SUMS_112 MBLAS_8_FROM_56
 #define MBLAS_SUMS_144 MBLAS_SUMS_128 MBLAS_8_FROM_64
-#define MBLAS_SUMS_176 MBLAS_SUMS_144 MBLAS_8_FROM_72 MBLAS_8_FROM_80
+#define MBLAS_SUMS_160 MBLAS_SUMS_144 MBLAS_8_FROM_72
+#define MBLAS_SUMS_176 MBLAS_SUMS_160 MBLAS_8_FROM_80
 #define MBLAS_SUMS_192 MBLAS_SUMS_176 MBLAS_8_FROM_88
-#define MBLAS_SUMS_256 MBLAS_SUMS_192 MBLAS_8_FROM_96 MBLAS_8_FROM_104 MBLAS_8_FROM_112 MBLAS_8_FROM_120
+#define MBLAS_SUMS_208 MBLAS_SUMS_192 MBLAS_8_FROM_96
+#define MBLAS_SUMS_224 MBLAS_SUMS_208 MBLAS_8_FROM_104
+#define MBLAS_SUMS_240 MBLAS_SUMS_224 MBLAS_8_FROM_112
+#define MBLAS_SUMS_256 MBLAS_SUMS_240 MBLAS_8_FROM_120
 
 #define MBLAS_8_OF(kind, i) \
   kind(d[i]), kind(d[i + 1]), kind(d[i + 2]), kind(d[i + 3]), kind(d[i + 4]), kind(d[i + 5]), kind(d[i + 6]), kind(d[i + 7])
@@ -43,7 +47,11 @@
 #define MBLAS_OF_112(kind) MBLAS_OF_96(kind), MBLAS_8_OF(kind, 48)
 #define MBLAS_OF_128(kind) MBLAS_OF_112(kind), MBLAS_8_OF(kind, 56)
 #define MBLAS_OF_144(kind) MBLAS_OF_128(kind), MBLAS_8_OF(kind, 64)
-#define MBLAS_OF_176(kind) MBLAS_OF_144(kind), MBLAS_8_OF(kind, 72), MBLAS_8_OF(kind, 80)
+#define MBLAS_OF_160(kind) MBLAS_OF_144(kind), MBLAS_8_OF(kind, 72)
+#define MBLAS_OF_176(kind) MBLAS_OF_160(kind), MBLAS_8_OF(kind, 80)
 #define MBLAS_OF_192(kind) MBLAS_OF_176(kind), MBLAS_8_OF(kind, 88)
-#define MBLAS_OF_256(kind) MBLAS_OF_192(kind), MBLAS_8_OF(kind, 96), MBLAS_8_OF(kind, 104), MBLAS_8_OF(kind, 112), MBLAS_8_OF(kind, 120)
+#define MBLAS_OF_208(kind) MBLAS_OF_192(kind), MBLAS_8_OF(kind, 96)
+#define MBLAS_OF_224(kind) MBLAS_OF_208(kind), MBLAS_8_OF(kind, 104)
+#define MBLAS_OF_240(kind) MBLAS_OF_224(kind), MBLAS_8_OF(kind, 112)
+#define MBLAS_OF_256(kind) MBLAS_OF_240(kind), MBLAS_8_OF(kind, 120)
 // clang-format on
