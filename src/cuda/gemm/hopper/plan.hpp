@@ -18,10 +18,11 @@ namespace mblas::cuda::gemm::hopper {
 struct TileInfo {
   int rows, cols;
   bool alternating;
-  double step, alone;   ///< microseconds of a stage, all blocks busy, and by itself
-  double finish;        ///< of writing a tile's results
-  bool plain = false;   ///< see Tile::kPlain
-  bool turned = false;  ///< always of C^T
+  double step, alone;    ///< microseconds of a stage, all blocks busy, and by itself
+  double finish;         ///< of writing a tile's results
+  bool plain = false;    ///< see Tile::kPlain
+  bool turned = false;   ///< always of C^T
+  double finishing = 1;  ///< a step with an epilogue, for which consumers wait, by one without
   constexpr bool joins() const { return has_joined(rows, cols); }
   /// Whether it is one of C^T; `turns`: Shape::turns.
   constexpr bool is_turned(bool turns) const {
@@ -49,7 +50,7 @@ inline constexpr TileInfo kByteTiles[] = {
 inline constexpr TileInfo kHalfTiles[] = {
     {128, 256, false, 0.679, 0.593, 1.81},
     {128, 192, false, 0.542, 0.511, 1.48},
-    {128, 128, true, 0.37, 0.271, 1},
+    {128, 128, true, 0.37, 0.271, 1, false, false, 0.96},
     {64, 128, true, 0.25, 0.142, 0.688},
     {64, 64, true, 0.156, 0.0998, 0.289, true},
     {128, 176, true, 0.483, 0.278, 1.83, true},
@@ -285,7 +286,8 @@ inline Plan plan_of(Shape x, const Config& c) {
   const double shared = requests * Cost::kRequest;
   const double less =
       p.across && t.rows > 64 && all <= kFewRounds * at_once ? Cost::kAcrossStep : 1;
-  const double step = std::max({less * t.step, lines * 128 / Cost::kStepBytes, shared});
+  const double products = less * t.step * (x.epilogue > 0 ? t.finishing : 1);
+  const double step = std::max({products, lines * 128 / Cost::kStepBytes, shared});
   const bool once = all <= at_once;
   const double together = c.cluster == 1            ? once || x.epilogue > 0 ? 1 : Cost::kApart
                           : c.cluster == 4          ? Cost::kFour
