@@ -307,6 +307,7 @@ __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
       const int rows = p.panels_a.size - (item.row * int(in.rows) + int(in.row)) * T::kRows -
                        share * T::kRowsEach;
       const int cols = p.panels_b.size - (item.col * int(in.cols) + int(in.col)) * T::kCols;
+      // Zero before the branches: within one, products of bytes would be serialized for it.
 #pragma unroll
       for (int i = 0; i < T::kBlocks; ++i) pin(sums[i]);
       if (rows <= (T::kBlocks - 1) * 64)
