@@ -124,8 +124,7 @@ __device__ void produce(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
   int ahead = producer;  // so many steps is the next one that is this thread's
   for (unsigned index = blockIdx.x / s.cluster; index < s.items; index += gridDim.x / s.cluster) {
     const Schedule::Item item = s[index];
-    const int row0 = (item.row * int(in.rows) + int(in.row)) * T::kRows;
-    const int col0 = (item.col * int(in.cols) + int(in.col)) * T::kCols;
+    const int row0 = in.first_row<T>(item), col0 = in.first_col<T>(item);
     const int batch_a = p.shared_a ? 0 : item.batch * kPlanes;
     const int batch_b = p.shared_b ? 0 : item.batch * kPlanes;
     const Piece<In, kAAlongK, T::kRows> piece_a(p.panels_a, row0, in.col, in.cols);
@@ -304,9 +303,8 @@ __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
       }
     };
     if constexpr (kSlots == 1 && kTrims<T>) {
-      const int rows = p.panels_a.size - (item.row * int(in.rows) + int(in.row)) * T::kRows -
-                       share * T::kRowsEach;
-      const int cols = p.panels_b.size - (item.col * int(in.cols) + int(in.col)) * T::kCols;
+      const int rows = p.panels_a.size - in.first_row<T>(item) - share * T::kRowsEach;
+      const int cols = p.panels_b.size - in.first_col<T>(item);
       // Zero before the branches: within one, products of bytes would be serialized for it.
 #pragma unroll
       for (int i = 0; i < T::kBlocks; ++i) pin(sums[i]);

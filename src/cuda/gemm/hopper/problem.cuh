@@ -155,6 +155,16 @@ using WideOut = std::conditional_t<std::is_same_v<In, std::int8_t>, std::int32_t
 /// How many tiles of a cluster are one below the other and side by side, and which is the block's.
 struct InCluster {
   unsigned rows, cols, row, col;
+
+  /// Of the block's tile in C, or beyond it.
+  template <class T>
+  __device__ int first_row(const Schedule::Item& item) const {
+    return (item.row * int(rows) + int(row)) * T::kRows;
+  }
+  template <class T>
+  __device__ int first_col(const Schedule::Item& item) const {
+    return (item.col * int(cols) + int(col)) * T::kCols;
+  }
 };
 template <class T>
 __device__ InCluster place_in_cluster(const Schedule& s) {
