@@ -215,9 +215,9 @@ TEST(HopperPlan, WidthsThatFillRounds) {
   EXPECT_EQ(tile_name(choose(x)), "128x224");
 }
 
-// Of rows that do not start at lines, as of many tiles, 128x128 takes longer than by one round of
-// it: 4095x4104x4096 208 us, 187 by what is taken. With GELU its consumers wait for their turn, and
-// others for their results: 4096x4096x4096 NT 181 us, 195 by 128x256.
+// 128x128 is not for large products, also where rows do not start at lines: 4095x4104x4096 208 us,
+// 187 by what is taken. But it is with GELU, which one consumer computes while the other one
+// multiplies: 4096x4096x4096 NT 181 us, 195 by 128x256.
 TEST(HopperPlan, SquareTilesAreForEpilogues) {
   hopper::Shape x = half_shape(4095, 4104, 4096, true, true);
   x.loose_b = true;

@@ -180,7 +180,7 @@ __device__ Acc (&first_of(Acc (&d)[kCount]))[kFew] {
 
 /// The products of a consumer's rows of a panel of A with one of B: added to d or, unless kAdd, in
 /// place of it. `step_a`: to the next 32 bytes along k, within A's rows or 16 of them on. Only of
-/// the first kCols columns.
+/// the first kBlocks blocks of 64 rows and kCols columns.
 template <class T, class In, bool kAAlongK, bool kBAlongK, bool kAdd, int kCols = T::kCols,
           int kBlocks = T::kBlocks, class DescriptorA>
 __device__ void multiply_panels(Sums<T, Sum<In>>& d, const DescriptorA& a, const Descriptor& b,
@@ -260,16 +260,9 @@ __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
                       : kSlots == 1 ? item.end - item.begin
                                     : s.steps_of(index(round, which));
     unsigned before = 0;
-    // Of the tile's first kCols columns, and so many of the consumer's 64 rows.
+    // Of the tile's first kCols columns, and kBlocks blocks of 64 of the consumer's rows.
     const auto multiply_steps = [&]<int kCols, int kBlocks = T::kBlocks>() {
-      if constexpr (kBlocks == 0) {
-#pragma unroll 1
-        for (int step = 0; step < steps; ++step, ring.advance()) {
-          barriers.full(ring.stage).wait(ring.parity);
-          if (step > 0) release(before);
-          before = ring.stage;
-        }
-      } else if constexpr (T::kByRegisters) {
+      if constexpr (T::kByRegisters && kBlocks > 0) {
         // The fragments of one half of a stage are loaded while the products of the other are in
         // work. More groups, of fewer products, are slower.
         Fragments<T> fragments[2];
@@ -292,11 +285,13 @@ __device__ void consume(const Problem<Sum<In>>& p, unsigned stages, Barriers<T::
 #pragma unroll 1
         for (int step = 0; step < steps; ++step, ring.advance()) {
           barriers.full(ring.stage).wait(ring.parity);
-          begin_products();
-          multiply_panels<T, In, kAAlongK, kBAlongK, true, kCols, kBlocks>(
-              sums, panel_a(ring.stage), panel_b(ring.stage), step_a);
-          commit_products();
-          wait_products<1>();
+          if constexpr (kBlocks > 0) {
+            begin_products();
+            multiply_panels<T, In, kAAlongK, kBAlongK, true, kCols, kBlocks>(
+                sums, panel_a(ring.stage), panel_b(ring.stage), step_a);
+            commit_products();
+            wait_products<1>();
+          }
           if (step > 0) release(before);
           before = ring.stage;
         }
