@@ -369,14 +369,15 @@ TEST_P(Gpu, ForcedTilesWithEpilogues) {
     }
 }
 
-/// Tiles of 128 rows side by side that share the rows' operand, of C and of C^T: one round of them,
-/// several, and rows and steps that end inside of a tile.
+/// Tiles side by side that share the rows' operand, of C and of C^T: one round of them, several,
+/// and rows and steps that end inside of a tile. Those of 64 rows are for sums long enough.
 TEST_P(Gpu, ForcedTilesAcross) {
   if (GetParam() != "cuda" || queue->device().capability != 90) GTEST_SKIP() << "for tensor_wgmma";
   struct Across {
     Op a, b;
     std::int64_t m, n;
     const char* config;
+    std::int64_t k = 328;
   };
   constexpr Op N = Op::NoTrans, T = Op::Trans;
   for (const Across& x : {Across{N, T, 160, 328, "80x128_cluster2"},
@@ -389,9 +390,15 @@ TEST_P(Gpu, ForcedTilesAcross) {
                           {N, T, 328, 216, "128x112_cluster2"},
                           {N, N, 155, 328, "128x80_cluster2"},
                           {N, N, 320, 3000, "128x80_cluster4"},
-                          {N, N, 190, 12808, "128x96_cluster2"}})
+                          {N, N, 190, 12808, "128x96_cluster2"},
+                          {N, N, 136, 4032, "64x80_cluster2", 4032},
+                          {N, T, 200, 4096, "128x64_cluster2", 4096},
+                          {N, T, 4032, 136, "64x96_cluster2", 4096},
+                          {T, T, 4096, 200, "64x112_cluster2", 4032},
+                          {T, N, 72, 1760, "64x64_cluster4", 1416},
+                          {T, T, 160, 2040, "64x64_cluster2", 2048}})
     for (const DType type : {DType::bf16, DType::f16}) {
-      const auto problem = cases::prepare(product_of(type, x.a, x.b, x.m, x.n, 328));
+      const auto problem = cases::prepare(product_of(type, x.a, x.b, x.m, x.n, x.k));
       expect_correct(*problem, std::string("gemm=tensor_wgmma:") + x.config);
     }
 }

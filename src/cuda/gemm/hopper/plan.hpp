@@ -193,6 +193,9 @@ struct Cost {
   // Of clusters across, and of a step and what it takes alone, of those of 128 rows a tile, which
   // ask the second-level cache for less: in few rounds.
   static constexpr double kAcross = 0.1, kAcrossStep = 0.9;
+  // Of those of 64 rows a tile, where several rows of tiles share what they do not: in one cluster
+  // a row, which so is fetched once, and in several.
+  static constexpr double kAcrossRow = 0.9, kAcrossRows = 1.1;
   // Where tiles are cut after full rounds: what that fills of large products is lost to the clock.
   static constexpr double kCut = 1.003;
   // Of a batch that memory limits, each byte that its blocks fetch, most of it from the cache.
@@ -223,16 +226,12 @@ constexpr double most_joined(int slices, bool shares, int processors) {
   return clusters_at_once(slices, processors) * (slices == 2 && shares ? 0.85 : 1);
 }
 
-/// With no rows where the configuration is not for the shape.
-inline Plan plan_of(Shape x, const Config& c) {
-  if (c.tile >= x.tile_count) return {};
+/// How a configuration's clusters go: with tiles one below the other, or side by side.
+enum class Direction { Down, Across };
+
+/// With no rows where the configuration is not for the shape, whose C is that of the tile: turned.
+inline Plan plan_of(const Shape& x, const Config& c, Direction direction) {
   const TileInfo& t = x.tiles[c.tile];
-  if (t.turned && t.cols % 64 != 0 && x.turns) return {};  // as the one that is not always turned
-  if (t.is_turned(x.turns)) {
-    std::swap(x.m, x.n);
-    std::swap(x.loose_a, x.loose_b);
-    std::swap(x.box_a, x.box_b);
-  }
   // Columns that are no whole boxes run along k, and slices have to be long enough.
   if ((t.plain && (!x.plain || (x.box_b > 0 && t.cols % 64 != 0))) ||
       (c.slices > 1 && x.steps < 2 * c.slices))
@@ -240,9 +239,7 @@ inline Plan plan_of(Shape x, const Config& c) {
   Plan p;
   p.tile = c.tile;
   p.cluster = c.cluster;
-  // Clusters across have no block without columns.
-  p.across = x.across && c.cluster > 1 && c.slices == 1 && has_across(t.rows, t.cols) &&
-             (t.rows > 64 ? divide_up(x.n, t.cols) % c.cluster == 0 : x.m <= t.rows);
+  p.across = direction == Direction::Across;
   const int below = p.across ? 1 : c.cluster, aside = p.across ? c.cluster : 1;
   // The blocks of a cluster bring eight columns or rows each, of which some may come twice: four
   // blocks, 24. Of few rows of C slices are faster without clusters.
@@ -297,8 +294,12 @@ inline Plan plan_of(Shape x, const Config& c) {
       std::max((narrow ? Cost::kNarrowRequests : 1) * requests_of(x.m, x.box_a, p.cols),
                requests_of(x.n, x.box_b, p.rows));
   const double shared = requests * Cost::kRequest;
-  const double less =
-      p.across && t.rows > 64 && all <= kFewRounds * at_once ? Cost::kAcrossStep : 1;
+  const double less = !p.across                     ? 1
+                      : t.rows == 64                ? p.rows == 1   ? 1
+                                                      : p.cols == 1 ? Cost::kAcrossRow
+                                                                    : Cost::kAcrossRows
+                      : all <= kFewRounds * at_once ? Cost::kAcrossStep
+                                                    : 1;
   const double products = less * t.step * (x.epilogue > 0 ? t.finishing : 1);
   const double step = std::max({products, lines * 128 / Cost::kStepBytes, shared});
   const bool once = all <= at_once;
@@ -378,6 +379,28 @@ inline Plan plan_of(Shape x, const Config& c) {
   if (p.slices > 1 && !p.joined) p.microseconds = std::max(p.microseconds, x.two_launches);
   if (p.across) p.microseconds += Cost::kAcross;
   return p;
+}
+
+/// With no rows where the configuration is not for the shape.
+inline Plan plan_of(Shape x, const Config& c) {
+  if (c.tile >= x.tile_count) return {};
+  const TileInfo& t = x.tiles[c.tile];
+  if (t.turned && t.cols % 64 != 0 && x.turns) return {};  // as the one that is not always turned
+  if (t.is_turned(x.turns)) {
+    std::swap(x.m, x.n);
+    std::swap(x.loose_a, x.loose_b);
+    std::swap(x.box_a, x.box_b);
+  }
+  // Clusters across have no block without columns. Of one row of tiles, of 64 rows each, they have
+  // none without rows either; of several, whichever is faster.
+  const bool one_row = t.rows == 64 && x.m <= t.rows;
+  if (!x.across || c.cluster == 1 || c.slices > 1 || !has_across(t.rows, t.cols) ||
+      !(one_row || divide_up(x.n, t.cols) % c.cluster == 0))
+    return plan_of(x, c, Direction::Down);
+  const Plan across = plan_of(x, c, Direction::Across);
+  if (one_row || t.rows > 64) return across;
+  const Plan down = plan_of(x, c, Direction::Down);
+  return down.microseconds < across.microseconds ? down : across;
 }
 
 /// f(config) for every one, in the order of their numbers.
