@@ -226,10 +226,10 @@ constexpr double most_joined(int slices, bool shares, int processors) {
   return clusters_at_once(slices, processors) * (slices == 2 && shares ? 0.85 : 1);
 }
 
-/// How a configuration's clusters go: with tiles one below the other, or side by side.
+/// How a configuration's clusters go: with tiles one below the other or side by side.
 enum class Direction { Down, Across };
 
-/// With no rows where the configuration is not for the shape, whose C is that of the tile: turned.
+/// With clusters in one direction, for `x` of C^T if the tile is; with no rows where there is none.
 inline Plan plan_of(const Shape& x, const Config& c, Direction direction) {
   const TileInfo& t = x.tiles[c.tile];
   // Columns that are no whole boxes run along k, and slices have to be long enough.
@@ -294,12 +294,11 @@ inline Plan plan_of(const Shape& x, const Config& c, Direction direction) {
       std::max((narrow ? Cost::kNarrowRequests : 1) * requests_of(x.m, x.box_a, p.cols),
                requests_of(x.n, x.box_b, p.rows));
   const double shared = requests * Cost::kRequest;
-  const double less = !p.across                     ? 1
-                      : t.rows == 64                ? p.rows == 1   ? 1
-                                                      : p.cols == 1 ? Cost::kAcrossRow
-                                                                    : Cost::kAcrossRows
-                      : all <= kFewRounds * at_once ? Cost::kAcrossStep
-                                                    : 1;
+  const auto less_across = [&] {
+    if (t.rows > 64) return all <= kFewRounds * at_once ? Cost::kAcrossStep : 1;
+    return p.rows == 1 ? 1 : p.cols == 1 ? Cost::kAcrossRow : Cost::kAcrossRows;
+  };
+  const double less = p.across ? less_across() : 1;
   const double products = less * t.step * (x.epilogue > 0 ? t.finishing : 1);
   const double step = std::max({products, lines * 128 / Cost::kStepBytes, shared});
   const bool once = all <= at_once;
