@@ -39,6 +39,10 @@ std::string tile_name(int tile) {
   return std::to_string(t.rows) + "x" + std::to_string(t.cols);
 }
 std::string tile_name(const hopper::Plan& p) { return tile_name(p.tile); }
+/// "64x80 by 2" of clusters across, or "none".
+std::string across_name(const hopper::Plan& p) {
+  return p.across ? tile_name(p) + " by " + std::to_string(p.cluster) : "none";
+}
 
 TEST(HopperPlan, CoversTheProduct) {
   constexpr std::int64_t kShapes[][3] = {{1, 1, 64},       {129, 184, 208},    {1000, 72, 5000},
@@ -269,7 +273,7 @@ TEST(HopperPlan, FewRowsAreSharedAcross) {
     const hopper::Plan plan = choose(x);
     x.across = false;
     EXPECT_LT(plan.microseconds, choose(x).microseconds);
-    return plan.across ? tile_name(plan) + " by " + std::to_string(plan.cluster) : "none";
+    return across_name(plan);
   };
   constexpr int kBox = hopper::kBoxOf16Bits;
   EXPECT_EQ(plan_across(8, 6960, 1976, kBox, kBox), "64x64 by 4");
@@ -284,7 +288,7 @@ TEST(HopperPlan, LongOperandsAreSharedAcross) {
     hopper::Shape x = half_shape(m, n, k, true, turns);
     if (turns) x.box_b = hopper::kBoxOf16Bits;
     const hopper::Plan plan = choose(x);
-    return plan.across ? tile_name(plan) + " by " + std::to_string(plan.cluster) : "none";
+    return across_name(plan);
   };
   EXPECT_EQ(plan_across(320, 4096, 4096, false), "128x80 by 2");
   EXPECT_EQ(plan_across(200, 8192, 3072, true), "128x112 by 2");
@@ -304,7 +308,7 @@ TEST(HopperPlan, RowsOfTilesAreSharedAcross) {
     if (a_across) x.box_a = hopper::kBoxOf16Bits;
     if (b_across) x.box_b = hopper::kBoxOf16Bits;
     const hopper::Plan plan = choose(x);
-    return plan.across ? tile_name(plan) + " by " + std::to_string(plan.cluster) : "none";
+    return across_name(plan);
   };
   EXPECT_EQ(plan_across(136, 4096, 4096, false, true), "64x80 by 2");
   EXPECT_EQ(plan_across(144, 4096, 11008, false, true), "64x80 by 2");

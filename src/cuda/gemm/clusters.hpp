@@ -31,7 +31,7 @@ inline double blocks_each(double count, int blocks, int processors) {
 /// k.
 constexpr bool has_joined(int rows, int cols) { return cols <= (rows == 64 ? 128 : 96); }
 /// And whether they have kernels whose clusters are tiles side by side, which share the rows'
-/// operand: where C has few rows, or tiles have more rows than columns.
+/// operand: of 64 rows, or of more rows than columns.
 constexpr bool has_across(int rows, int cols) {
   return rows == 64 ? cols <= 128 : cols < 128 && cols % 64 != 0;
 }
