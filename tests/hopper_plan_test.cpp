@@ -300,21 +300,35 @@ TEST(HopperPlan, LongOperandsAreSharedAcross) {
 // taken before: 12.7 and 14.4, 28.9 and 39.2, 15.0 and 17.2, 5.4 and 6.7. By such clusters the last
 // one takes 20.8 for 17.4.
 TEST(HopperPlan, RowsOfTilesAreSharedAcross) {
-  const auto plan_across = [](std::int64_t m, std::int64_t n, std::int64_t k, bool a_across,
-                              bool b_across, bool loose = false) {
+  const auto shape_of = [](std::int64_t m, std::int64_t n, std::int64_t k, bool a_across,
+                           bool b_across, bool loose) {
     hopper::Shape x = half_shape(m, n, k, true, b_across);
     x.two_launches = 9.2;
     x.loose_a = x.loose_b = loose;
     if (a_across) x.box_a = hopper::kBoxOf16Bits;
     if (b_across) x.box_b = hopper::kBoxOf16Bits;
-    const hopper::Plan plan = choose(x);
-    return across_name(plan);
+    return x;
+  };
+  const auto plan_across = [&](std::int64_t m, std::int64_t n, std::int64_t k, bool a_across,
+                               bool b_across, bool loose = false) {
+    return across_name(choose(shape_of(m, n, k, a_across, b_across, loose)));
   };
   EXPECT_EQ(plan_across(136, 4096, 4096, false, true), "64x80 by 2");
   EXPECT_EQ(plan_across(144, 4096, 11008, false, true), "64x80 by 2");
   EXPECT_EQ(plan_across(200, 4096, 4096, false, false), "64x128 by 2");
   EXPECT_EQ(plan_across(72, 1760, 1416, true, true, true), "64x64 by 4");
   EXPECT_EQ(plan_across(3072, 240, 5120, false, true), "none");
+
+  // Gpu.ForcedTilesAcross asks for these, where the direction is the model's choice.
+  const auto forced = [&](int tile, int cluster, const hopper::Shape& x) {
+    return across_name(plan_of(x, {tile, cluster, 1}));
+  };
+  EXPECT_EQ(forced(12, 2, shape_of(136, 4032, 4032, false, true, false)), "64x80 by 2");
+  EXPECT_EQ(forced(10, 2, shape_of(200, 4096, 4096, false, false, false)), "64x128 by 2");
+  EXPECT_EQ(forced(13, 2, shape_of(4032, 136, 4096, false, false, false)), "64x96 by 2");
+  EXPECT_EQ(forced(14, 2, shape_of(4096, 200, 4032, true, false, false)), "64x112 by 2");
+  EXPECT_EQ(forced(4, 4, shape_of(72, 1760, 1416, true, true, true)), "64x64 by 4");
+  EXPECT_EQ(forced(4, 2, shape_of(160, 2040, 2048, true, false, true)), "64x64 by 2");
 }
 
 static_assert(hopper::box_bytes_of(16) == 32 && hopper::box_bytes_of(17) == 64 &&
