@@ -131,9 +131,12 @@ struct Problem : GemmProblem<Acc> {
 /// Whether C may be of the operands' 16 bits.
 template <class In>
 inline constexpr bool kNarrow = kBytesOf<In> == 2 && kPlanesOf<In> == 1;
+/// Whether C is never read and always goes out as boxes.
+template <class T, class In>
+inline constexpr bool kOnlyBoxes = T::kPlain || T::kJoins || std::is_same_v<In, Residues>;
 /// Whether C, of 16 bits, may be read.
 template <class T, class In>
-inline constexpr bool kReads = kNarrow<In> && !T::kPlain;
+inline constexpr bool kReads = kNarrow<In> && !kOnlyBoxes<T, In>;
 /// Whether boxes of the rows' operand may be narrow.
 template <class T, class In, bool kAAlongK>
 inline constexpr bool kNarrowBoxes = kNarrow<In> && !kAAlongK && has_narrow_boxes(T::kRows);

@@ -273,7 +273,8 @@ struct Share {
 /// The sums, from (row0, col0) of matrix `batch` of C, or C^T, on, go to C as boxes. beta is 0.
 template <class T, class Out, bool kFinish, class Acc>
 __device__ void write_boxes(const Problem<Acc>& p, const Consumer& self, const Sums<T, Acc>& d,
-                            std::int64_t row0, std::int64_t col0, int batch, const Share& share) {
+                            std::int64_t row0, std::int64_t col0, int batch,
+                            const Share& share = {}) {
   constexpr int kBoxCols = 128 / int(sizeof(Out)), kSums = kBoxCols / 2;
   constexpr int kWhole = T::kCols / kBoxCols;                      // boxes across
   constexpr int kNarrowBoxes = T::kCols % kBoxCols / kNarrowCols;  // and what they leave
@@ -570,12 +571,12 @@ __device__ void write_elements(const Problem<Acc>& p, const Consumer& self, Sums
 
 template <class T, class Out, bool kFinish, class Acc>
 __device__ void write(const Problem<Acc>& p, const Consumer& self, Sums<T, Acc>& d,
-                      std::int64_t row0, std::int64_t col0, int batch, const OldResults<T>& before,
-                      const Share& share) {
+                      std::int64_t row0, std::int64_t col0, int batch,
+                      const OldResults<T>& before) {
   const std::int64_t left = p.n - (T::kTurned ? row0 : col0);  // of C's columns
   constexpr int kWidth = T::kTurned ? T::kRowsEach : T::kCols;
   if (p.boxes && !p.read_c && (left >= kWidth || left * sizeof(Out) % 16 == 0))
-    return write_boxes<T, Out, kFinish>(p, self, d, row0, col0, batch, share);
+    return write_boxes<T, Out, kFinish>(p, self, d, row0, col0, batch);
   if (p.boxes) {  // in which other tiles may have gone
     if (self.thread == 0) wait_stores_read<0>();
     self.sync();
@@ -682,10 +683,10 @@ __device__ void finish(const Problem<Acc>& p, const Consumer& self, const Schedu
   if (!inside) return;
   if constexpr (kScaled<In>) undo_scaling<T>(p, self, d, row0, col0, item.batch);
   with_output<T, In>(p, [&]<class Out, bool kFinish>() {
-    if constexpr (std::is_same_v<In, Residues> || T::kPlain)
+    if constexpr (kOnlyBoxes<T, In>)
       write_boxes<T, Out, kFinish>(p, self, d, row0, col0, item.batch, of_tile);
     else
-      write<T, Out, kFinish>(p, self, d, row0, col0, item.batch, before, of_tile);
+      write<T, Out, kFinish>(p, self, d, row0, col0, item.batch, before);
   });
 }
 
