@@ -107,14 +107,17 @@ TEST_F(Plan, IsOfOneOperand) {
   DeviceArray<float> A(numbers<float>(kM * kK, 1)), B(numbers<float>(kK * kN, 2)),
       other(numbers<float>(kK * kN, 5));
   GemmPlan plan(GemmPlan::Operand::B);
-  for (const Compute compute : {Compute::BF16x6, Compute::FP16x3, Compute::BF16x6})
+  for (const Compute compute : {Compute::BF16x6, Compute::FP16x3, Compute::BF16x6}) {
+    context.set_kernel(compute == Compute::BF16x6 ? "gemm=tensor_bf16x6" : "gemm=tensor_fp16x3");
     for (const DeviceArray<float>* b : {&B, &other, &B})
       EXPECT_EQ(product(context, Layout::RowMajor, compute, A, *b, &plan),
                 product(context, Layout::RowMajor, compute, A, *b, nullptr));
+  }
 }
 
 TEST_F(Plan, KeepsConjugatesApart) {
   Context context("cuda");
+  context.set_kernel("gemm=tensor_bf16x6");
   DeviceArray<Complex> A(numbers<Complex>(kM * kK, 1)), B(numbers<Complex>(kK * kN, 2));
   GemmPlan plan(GemmPlan::Operand::B);
   for (const Op op : {Op::NoTrans, Op::ConjNoTrans, Op::NoTrans})
