@@ -115,6 +115,32 @@ TEST_F(Plan, IsOfOneOperand) {
   }
 }
 
+// Tiles whose columns run along k have the transpose of one that does not, others perhaps.
+TEST_F(Plan, KeepsTransposedCopies) {
+  constexpr std::int64_t kRows = 200, kCols = 336, kLda = 203;
+  Context context("cuda");
+  const DeviceArray<bfloat16> A(numbers<bfloat16>(kK * kLda, 1)),
+      B(numbers<bfloat16>(kK * kCols, 2));
+  GemmPlan plan(GemmPlan::Operand::A);
+  for (const char* config : {"128x112", "64x128", "128x112"}) {
+    context.set_kernel(std::string("gemm=tensor_wgmma:") + config);
+    std::vector<bfloat16> C[2];
+    for (const bool keeps : {false, true}) {
+      DeviceArray<bfloat16> result(numbers<bfloat16>(kRows * kCols, 3));
+      GemmOptions options;
+      if (keeps) options.plan = &plan;
+      gemm(context, Layout::RowMajor, Op::Trans, Op::NoTrans, kRows, kCols, kK, 1.f, A.get(), kLda,
+           B.get(), kCols, 0.f, result.get(), kCols, options);
+      context.synchronize();
+      C[keeps] = result.fetch();
+    }
+    EXPECT_TRUE(std::equal(C[0].begin(), C[0].end(), C[1].begin(), [](bfloat16 x, bfloat16 y) {
+      return float(x) == float(y);
+    })) << config;
+    EXPECT_GT(plan.bytes(), 0u);
+  }
+}
+
 TEST_F(Plan, KeepsConjugatesApart) {
   Context context("cuda");
   context.set_kernel("gemm=tensor_bf16x6");

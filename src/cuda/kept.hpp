@@ -17,6 +17,7 @@ struct KeptOperand {
   bool along_k;                                ///< rows run along k
   int device;
   bool conjugated = false;
+  bool transposed = false;  ///< by the copy, where a row's may be either
   bool operator==(const KeptOperand&) const = default;
 };
 

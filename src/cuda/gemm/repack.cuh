@@ -54,7 +54,7 @@ struct RepackJob {
   DeviceInput result() const { return {to, copy.count == 1 ? 0 : copy.matrix_bytes(), nullptr}; }
 };
 /// Up to two operands of one type: in one launch those that need not be transposed, in another
-/// those of bytes that need.
+/// those of 1 and 2 bytes that need.
 void repack(std::span<const RepackJob> jobs, const CudaQueue& queue);
 
 /// What a call of two kernels takes the host where no graph launches them, whatever they do.

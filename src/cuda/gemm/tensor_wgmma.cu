@@ -20,6 +20,7 @@ namespace mblas::cuda::gemm {
 namespace tensor_wgmma_file {
 
 constexpr char kName[] = "tensor_wgmma";
+constexpr bool kFilled = false;  // the ends of copied rows, which the copy engine finds
 
 const ConfigList<hopper::Config>& configs() {
   static const auto list = hopper::config_list(hopper::kHalfTiles);
@@ -40,45 +41,48 @@ struct Source {
   std::size_t bytes() const { return copied ? copy.bytes() : 0; }
 };
 
-/// `as_is`: with k outermost too it need not be transposed for the tensor cores' sake.
+/// How the engine gets an operand whose rows do not run along k.
+enum class Form { AsStored, Transposed };
+
 Source source_of(const Input& x, bool along_k, std::int64_t rows, std::int64_t cols,
-                 const GemmArgs& args, bool as_is) {
+                 const GemmArgs& args, Form form) {
   const int size = size_of(args.in);
   const bool scattered = x.pointers && args.batch > 1;
   const std::uintptr_t bits = access_bits(x, args.batch, size);
   const bool stays = !scattered && bits % 16 == 0;
-  const bool transposed = size != 2 && !along_k && !as_is;
+  const bool transposed = !along_k && form == Form::Transposed;
   const bool copied = args.k > 0 && (transposed || !stays);
   return {rows,   cols, along_k || transposed,
           copied, bits, Repacked::of(x, rows, cols, args.batch, size, transposed)};
 }
-Source source_of_a(const GemmArgs& args, bool as_is) {
+Source source_of_a(const GemmArgs& args, Form form) {
   const bool turned = is_transposed(args.transA);
-  return source_of(args.A, !turned, turned ? args.k : args.m, turned ? args.m : args.k, args,
-                   as_is);
+  return source_of(args.A, !turned, turned ? args.k : args.m, turned ? args.m : args.k, args, form);
 }
-Source source_of_b(const GemmArgs& args, bool as_is) {
+Source source_of_b(const GemmArgs& args, Form form) {
   const bool turned = is_transposed(args.transB);
-  return source_of(args.B, turned, turned ? args.n : args.k, turned ? args.k : args.n, args, as_is);
+  return source_of(args.B, turned, turned ? args.n : args.k, turned ? args.k : args.n, args, form);
 }
 
-/// Both, and whether the engine computes C^T. Floats with k outermost come to the tensor cores by
-/// registers, as the operand of the rows; where both are such, a plan's operand or the smaller one
-/// is copied.
+/// Both, and whether the engine computes C^T. Of bytes both have to run along k; of 16 bits they
+/// may be as stored or not. Floats with k outermost come to the tensor cores by registers, as the
+/// operand of the rows; where both are such, a plan's operand or the smaller one is copied.
 struct Sources {
   Source a, b;
   bool turned = false;
 
-  explicit Sources(const GemmArgs& args) {
-    const bool registers = args.in == DType::f32;
-    a = source_of_a(args, registers);
-    b = source_of_b(args, registers);
-    if (!registers || b.along_k) return;
+  Sources(const GemmArgs& args, Form form_a, Form form_b)
+      : a(source_of_a(args, form_a)), b(source_of_b(args, form_b)) {}
+  explicit Sources(const GemmArgs& args) : Sources(args, stored(args), stored(args)) {
+    if (args.in != DType::f32 || b.along_k) return;
     turned = a.along_k || (args.keeper ? !args.keeps_b : a.copy.bytes() < b.copy.bytes());
     if (turned)
-      a = source_of_a(args, false);
+      a = source_of_a(args, Form::Transposed);
     else
-      b = source_of_b(args, false);
+      b = source_of_b(args, Form::Transposed);
+  }
+  static Form stored(const GemmArgs& args) {
+    return size_of(args.in) == 1 ? Form::Transposed : Form::AsStored;
   }
 
   bool by_registers(const GemmArgs& args) const {
@@ -127,11 +131,44 @@ struct Call {
   Sources sources;
   hopper::Shape shape;
   hopper::Plan plan;
+  double copying;  ///< estimated microseconds of copies
 
-  Call(const GemmArgs& args, const DeviceInfo& device)
-      : sources(args),
+  /// Of 16 bits, an operand that the tensor cores could take as it lies is copied, transposed,
+  /// where that is less than what tiles of other widths and aligned rows save: bf16 TN
+  /// 272×8144×8416 62.8 us, by 128×256 of what is stored 83.4, by cuBLAS 69.0.
+  Call(const GemmArgs& args, const DeviceInfo& device) : Call(args, device, Sources(args)) {
+    constexpr double kMostCopying = 0.4;  // of the time without: it has not saved as much
+    if (size_of(args.in) != 2) return;
+    using enum Form;
+    for (const bool is_b : {false, true}) {
+      const Sources others(args, is_b ? AsStored : Transposed, is_b ? Transposed : AsStored);
+      if (!(is_b ? others.b : others.a).copy.transposed ||
+          copying_of(others) > kMostCopying * microseconds())
+        continue;
+      const Call other(args, device, others);
+      if (other.microseconds() < microseconds()) *this = other;
+    }
+  }
+
+  bool copies() const { return sources.a.copied || sources.b.copied; }
+  double microseconds() const {
+    return copying > 0 ? std::max(plan.microseconds + copying, kTwoLaunches) : plan.microseconds;
+  }
+
+ private:
+  Call(const GemmArgs& args, const DeviceInfo& device, const Sources& sources)
+      : sources(sources),
         shape(shape_of(args, sources, device)),
-        plan(hopper::plan_of(args, shape, configs())) {}
+        plan(hopper::plan_of(args, shape, configs())),
+        copying(copying_of(sources)) {}
+
+  static double copying_of(const Sources& sources) {
+    Repacked copies[2];
+    std::size_t count = 0;
+    for (const Source* x : {&sources.a, &sources.b})
+      if (x->copied) copies[count++] = x->copy;
+    return repack_microseconds(std::span(copies, count), kFilled);
+  }
 };
 
 /// How much longer than tensor_mma's the time here is estimated where both take the same: fitted to
@@ -159,14 +196,7 @@ double even_estimate(const GemmArgs& args, bool copied) {
 /// lie, and a product may be so small that a tile, 0.7 us of a multiprocessor, takes as long as
 /// any.
 double microseconds(const GemmArgs& args, const Call& call) {
-  Repacked copies[2];
-  std::size_t count = 0;
-  for (const Source* x : {&call.sources.a, &call.sources.b})
-    if (x->copied) copies[count++] = x->copy;
-  double own = call.plan.microseconds;
-  if (count > 0)
-    own = std::max(own + repack_microseconds(std::span(copies, count), false), kTwoLaunches);
-  return own / even_estimate(args, count > 0);
+  return call.microseconds() / even_estimate(args, call.copies());
 }
 
 /// Whether tensor_mma takes less time by estimates. A plan's operand is copied once, and what is
@@ -210,7 +240,7 @@ std::size_t workspace_bytes(const GemmArgs& args, const DeviceInfo& device) {
 template <class In, class From, class Out>
 void run_typed(const GemmArgs& args, const CudaQueue& queue) {
   using Acc = hopper::Sum<In>;
-  const auto [sources, shape, plan] = Call(args, queue.device());
+  const auto [sources, shape, plan, copying] = Call(args, queue.device());
   std::byte* free = queue.workspace.data() + gemm_pointer_bytes(args, queue.device());
   hopper::Problem<Acc> p;
   GemmArgs product = args;
@@ -232,14 +262,13 @@ void run_typed(const GemmArgs& args, const CudaQueue& queue) {
     shared = s.copy.count == 1;
     if (s.copied) {
       const KeptPlace kept =
-          from.pointers
-              ? KeptPlace{}
-              : kept_place(args, is_b,
-                           {kName, from.data, s.rows, s.cols, from.ld, from.stride, s.copy.count,
-                            s.copy.size, s.along_k && !s.copy.transposed, queue.device().ordinal},
-                           s.bytes(), queue);
+          from.pointers ? KeptPlace{}
+                        : kept_place(args, is_b,
+                                     {kName, from.data, s.rows, s.cols, from.ld, from.stride,
+                                      s.copy.count, s.copy.size, s.along_k && !s.copy.transposed,
+                                      queue.device().ordinal, false, s.copy.transposed},
+                                     s.bytes(), queue);
       std::byte* const to = kept.at ? kept.at : free;
-      constexpr bool kFilled = false;  // the copy engine finds the ends of rows
       const RepackJob job = {x,      from.ld, access_bits(from, args.batch, sizeof(From)),
                              s.copy, to,      kFilled};
       if (!kept.filled) jobs[job_count++] = job;
