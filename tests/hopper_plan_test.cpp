@@ -27,8 +27,8 @@ hopper::Shape half_shape(std::int64_t m, std::int64_t n, std::int64_t k, bool pl
           .workspace_bytes = 256 << 20,
           .boxes = true,
           .joins = true,
-          .loose_a = false,
-          .loose_b = false,
+          .lines_a = 1,
+          .lines_b = 1,
           .plain = plain,
           .turns = turns,
           .across = true};
@@ -121,7 +121,7 @@ TEST(HopperPlan, FewColumnsAreSharedByFour) {
   for (const bool turns : {false, true}) {
     hopper::Shape x =
         turns ? half_shape(24, 3000, 3000, true, true) : half_shape(3000, 24, 3000, true, false);
-    x.loose_a = x.loose_b = true;
+    x.lines_a = x.lines_b = 2;
     x.memory = 3.35e6;
     (turns ? x.box_b : x.box_a) = 64;
     EXPECT_EQ(tile_name(choose(x)), "64x32");
@@ -136,7 +136,7 @@ TEST(HopperPlan, FewColumnsAreSharedByFour) {
 TEST(HopperPlan, LooseRowsAreSharedByFour) {
   const auto cluster_of = [](std::int64_t m, std::int64_t n, std::int64_t k, bool loose) {
     hopper::Shape x = half_shape(m, n, k, true, true);
-    x.loose_a = x.loose_b = loose;
+    x.lines_a = x.lines_b = loose ? 2 : 1;
     const hopper::Plan plan = choose(x);
     return plan.clusters(1) > 30 ? 0 : plan.cluster;
   };
@@ -184,7 +184,7 @@ TEST(HopperPlan, ReadsTheLargeOperandOnce) {
 TEST(HopperPlan, SecondLaunchesTakeTime) {
   for (const std::int64_t m : {200, 711}) {
     hopper::Shape x = half_shape(m, 200, 3000, true, true);
-    x.loose_a = x.loose_b = true;
+    x.lines_a = x.lines_b = 2;
     x.box_b = hopper::kBoxOf16Bits;
     x.two_launches = 9.2;
     const hopper::Plan plan = choose(x);
@@ -209,7 +209,7 @@ TEST(HopperPlan, BatchesFetchLittle) {
 // before there were such tiles: 51.0 and 58.5, 43.7 and 49.4, 79.2 and 83.8, 340 and 346.
 TEST(HopperPlan, WidthsThatFillRounds) {
   hopper::Shape x = half_shape(2504, 2504, 2504, true, true);
-  x.loose_a = x.loose_b = true;
+  x.lines_a = x.lines_b = 2;
   x.box_b = hopper::kBoxOf16Bits;
   EXPECT_EQ(tile_name(choose(x)), "128x208");
   EXPECT_EQ(tile_name(choose(half_shape(256, 14336, 4096, true, false))), "128x224");
@@ -224,7 +224,7 @@ TEST(HopperPlan, WidthsThatFillRounds) {
 // multiplies: 4096x4096x4096 NT 181 us, 195 by 128x256.
 TEST(HopperPlan, SquareTilesAreForEpilogues) {
   hopper::Shape x = half_shape(4095, 4104, 4096, true, true);
-  x.loose_b = true;
+  x.lines_b = 2;
   x.box_b = hopper::kBoxOf16Bits;
   EXPECT_NE(tile_name(choose(x)), "128x128");
   x = half_shape(4096, 4096, 4096, true, false);
@@ -239,13 +239,13 @@ TEST(HopperPlan, ShortSumsTakeTheTimeOfResults) {
   hopper::Shape x = half_shape(16, 352, 56, true, true);
   x.batch = 220;
   x.filled = true;
-  x.loose_a = x.loose_b = true;
+  x.lines_a = x.lines_b = 2;
   x.box_b = 64;
   EXPECT_EQ(tile_name(choose(x)), "64x128");
   x = half_shape(32, 480, 8, true, false);
   x.batch = 1108;
   x.filled = true;
-  x.loose_a = x.loose_b = true;
+  x.lines_a = x.lines_b = 2;
   x.box_a = 64;
   EXPECT_EQ(tile_name(choose(x)), "64x128");
 }
@@ -304,7 +304,7 @@ TEST(HopperPlan, RowsOfTilesAreSharedAcross) {
                            bool b_across, bool loose) {
     hopper::Shape x = half_shape(m, n, k, true, b_across);
     x.two_launches = 9.2;
-    x.loose_a = x.loose_b = loose;
+    x.lines_a = x.lines_b = loose ? 2 : 1;
     if (a_across) x.box_a = hopper::kBoxOf16Bits;
     if (b_across) x.box_b = hopper::kBoxOf16Bits;
     return x;

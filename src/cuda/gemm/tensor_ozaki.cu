@@ -47,7 +47,7 @@ const ozaki::Tables& tables_of(int count) {
 std::int64_t padded(std::int64_t x) { return ceil_div(x, kRowUnit) * kRowUnit; }
 
 hopper::Shape shape_of(const GemmArgs& part, int count, const DeviceInfo& device) {
-  const bool loose = padded(part.k) % hopper::kDepthBytes != 0;
+  const double lines = hopper::lines_of_row(std::uintptr_t(padded(part.k)), true);
   return {hopper::kResidueTiles,
           int(std::size(hopper::kResidueTiles)),
           part.m,
@@ -58,8 +58,8 @@ hopper::Shape shape_of(const GemmArgs& part, int count, const DeviceInfo& device
           0,
           true,
           false,
-          loose,
-          loose};
+          lines,
+          lines};
 }
 
 /// Of k, so that rows that lie next to each other occupy the device.

@@ -35,8 +35,8 @@ struct Source {
   std::uintptr_t bits;  ///< access_bits() of what is stored
   Repacked copy;
 
-  bool loose() const {
-    return (copied ? std::uintptr_t(copy.ld() * copy.size) : bits) % kLineBytes != 0;
+  double lines() const {
+    return hopper::lines_of_row(copied ? std::uintptr_t(copy.ld() * copy.size) : bits, along_k);
   }
   std::size_t bytes() const { return copied ? copy.bytes() : 0; }
 };
@@ -110,8 +110,8 @@ hopper::Shape shape_of(const GemmArgs& args, const Sources& sources, const Devic
   shape.plain = shape.boxes && size_of(args.out) == 2 && args.n % 8 == 0;
   shape.across = args.batch == 1;  // of batches more tiles at a time are faster
   shape.turns = !sources.b.along_k;
-  shape.loose_a = sources.a.loose();
-  shape.loose_b = sources.b.loose();
+  shape.lines_a = sources.a.lines();
+  shape.lines_b = sources.b.lines();
   shape.epilogue = epilogue_microseconds(args);
   // Where there are copies a call has two anyway: microseconds().
   if (!sources.a.copied && !sources.b.copied) shape.two_launches = kTwoLaunches;
@@ -120,7 +120,7 @@ hopper::Shape shape_of(const GemmArgs& args, const Sources& sources, const Devic
   shape.box_b = sources.b.along_k ? 0 : box;
   if (sources.turned) {
     std::swap(shape.m, shape.n);
-    std::swap(shape.loose_a, shape.loose_b);
+    std::swap(shape.lines_a, shape.lines_b);
     std::swap(shape.box_a, shape.box_b);
   }
   return shape;

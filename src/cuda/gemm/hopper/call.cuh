@@ -57,8 +57,8 @@ inline Shape shape_of(const GemmArgs& args, std::span<const TileInfo> tiles, int
                  kMostSumBytes,
                  boxes,
                  boxes && args.n * size_of(args.out) % 16 == 0,
-                 false,
-                 false};
+                 1,
+                 1};
   shape.filled = args.k * size < kDepthBytes;
   if (device.memory_rate > 0) shape.memory = device.memory_rate * 1e-6;
   shape.result_bytes = size_of(args.out);
