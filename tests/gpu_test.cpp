@@ -242,8 +242,8 @@ cases::GemmCase product_of(DType type, Op a, Op b, std::int64_t m, std::int64_t 
 }
 
 /// Copies that turn operands, one or both: tiles that rows end in, from rows at multiples of 16
-/// bytes and from anywhere, in batches and of a matrix that all of one share. Of 16 bits tiles
-/// whose columns have to run along k.
+/// bytes and from anywhere, in batches and of a matrix that all of one share. Of 16 bits tiles that
+/// want both along k, or neither.
 TEST_P(Gpu, TransposedCopies) {
   if (GetParam() != "cuda") GTEST_SKIP() << "for tensor_wgmma and tensor_mma";
   struct Kind {
@@ -256,8 +256,8 @@ TEST_P(Gpu, TransposedCopies) {
       {DType::i8, DType::i32, Compute::Default, "gemm=tensor_mma"},
       {DType::f32, DType::f32, Compute::TF32, "gemm=tensor_wgmma:64x128"},
       {DType::f32, DType::f32, Compute::TF32, "gemm=tensor_mma"},
-      {DType::bf16, DType::bf16, Compute::Default, "gemm=tensor_wgmma:128x112"},
-      {DType::f16, DType::f16, Compute::Default, "gemm=tensor_wgmma:128x96"},
+      {DType::bf16, DType::bf16, Compute::Default, "gemm=tensor_wgmma:112x128"},
+      {DType::f16, DType::f16, Compute::Default, "gemm=tensor_wgmma:160x128"},
   };
   constexpr std::int64_t kShapes[][3] = {{257, 136, 300}, {272, 144, 128}, {40, 1000, 37}};
   constexpr Op kN = Op::NoTrans, kT = Op::Trans;
@@ -289,16 +289,18 @@ TEST_P(Gpu, ForcedTilesInBatches) {
                              "128x144_cluster4", "128x80_cluster4",
                              "128x176_slices2",  "64x128_joined2",
                              "64x128_joined3",   "128x64",
-                             "128x64_joined2",   "128x80_joined3",
-                             "128x96_joined2",   "128x64_cluster2",
+                             "128x64_joined2",   "64x112_joined3",
+                             "64x96_joined2",    "128x64_cluster2",
                              "128x64_cluster4",  "64x64",
                              "64x64_cluster2",   "64x64_cluster4",
                              "64x64_slices3",    "64x64_joined2",
                              "64x192",           "64x192_cluster2",
                              "64x192_slices3",   "192x64",
                              "192x64_cluster4"})
-    for (const Op a : {Op::NoTrans, Op::Trans}) {
-      cases::GemmCase c = product_of(DType::bf16, a, Op::Trans, 200, 328, 1536);
+    for (const auto& [a, b] :
+         {std::pair{Op::NoTrans, Op::Trans}, {Op::Trans, Op::Trans}, {Op::Trans, Op::NoTrans}}) {
+      if (b == Op::NoTrans && std::string(config).find("joined") != std::string::npos) continue;
+      cases::GemmCase c = product_of(DType::bf16, a, b, 200, 328, 1536);
       c.batch = 2;
       const auto problem = cases::prepare(c);
       expect_correct(*problem, std::string("gemm=tensor_wgmma:") + config);
@@ -335,7 +337,7 @@ TEST_P(Gpu, TilesThatCEndsIn) {
         expect_each(kind, a, b, config, 256, 1);
       expect_each(kind, a, b, "128x192", 192, 1);
       expect_each(kind, a, b, "128x128", 128, 1);
-      if (kind.in != DType::bf16 || (a == kT && b == kN)) continue;  // columns along k
+      if (kind.in != DType::bf16) continue;
       expect_each(kind, a, b, "128x240", 240, 8);
       expect_each(kind, a, b, "128x208_slices2", 208, 8);
       expect_each(kind, a, b, "128x176", 176, 8);
@@ -368,18 +370,22 @@ TEST_P(Gpu, ForcedTilesWithEpilogues) {
             "64x64_slices3", "64x64_joined2", "128x64", "128x64_joined2", "64x192",
             "64x192_cluster2", "192x64", "192x64_cluster2", "64x192_slices2", "192x64_slices2"})
         expect_finished(config, a, b, 200, 328);
-      if (a == Op::Trans && b == Op::NoTrans) continue;  // columns that do not run along k
+      const bool neither = a == Op::Trans && b == Op::NoTrans;  // runs along k
       for (const char* config :
            {"128x240", "128x224", "128x208_cluster2", "128x240_slices2", "128x176", "128x160",
-            "128x160_slices2", "128x144_cluster2", "128x112", "128x96_joined3", "128x80_joined2",
-            "128x176_slices2", "64x112_joined2", "64x96_joined3", "64x80", "64x48_joined2",
-            "64x32"})
+            "128x160_slices2", "128x144_cluster2", "128x112", "128x176_slices2"})
         expect_finished(config, a, b, 200, 328);
-      if (a == Op::NoTrans && b == Op::Trans)
+      if (neither || (a == Op::NoTrans && b == Op::Trans))
         for (const char* config :
              {"240x128", "224x128_slices3", "208x128_cluster2", "208x128_slices2", "160x128",
-              "176x128", "176x128_cluster2", "176x128_slices2", "112x128_cluster2", "96x128",
-              "96x128_joined2", "80x128_slices2", "80x128_cluster2"})
+              "176x128", "176x128_cluster2", "176x128_slices2", "112x128_cluster2"})
+          expect_finished(config, a, b, 200, 328);
+      if (neither) continue;
+      for (const char* config : {"128x96", "128x80_slices2", "64x112_joined2", "64x96_joined3",
+                                 "64x80", "64x48_joined2", "64x32"})
+        expect_finished(config, a, b, 200, 328);
+      if (a == Op::NoTrans && b == Op::Trans)
+        for (const char* config : {"96x128", "80x128_slices2", "80x128_cluster2"})
           expect_finished(config, a, b, 200, 328);
       for (const char* config : {"64x48_cluster2", "64x112_cluster2", "64x128_cluster4"})
         if (b == Op::Trans) expect_finished(config, a, b, 56, 400);
@@ -397,23 +403,18 @@ TEST_P(Gpu, ForcedTilesAcross) {
     std::int64_t k = 328;
   };
   constexpr Op N = Op::NoTrans, T = Op::Trans;
-  for (const Across& x : {Across{N, T, 160, 328, "80x128_cluster2"},
-                          {N, T, 312, 3000, "80x128_cluster4"},
-                          {N, T, 189, 12808, "96x128_cluster2"},
-                          {N, T, 220, 328, "112x128_cluster2"},
-                          {N, T, 328, 160, "128x80_cluster2"},
-                          {T, T, 3001, 312, "128x80_cluster4"},
-                          {T, T, 12807, 184, "128x96_cluster2"},
-                          {N, T, 328, 216, "128x112_cluster2"},
-                          {N, N, 155, 328, "128x80_cluster2"},
-                          {N, N, 320, 3000, "128x80_cluster4"},
-                          {N, N, 190, 12808, "128x96_cluster2"},
-                          {N, N, 136, 4032, "64x80_cluster2", 4032},
-                          {N, T, 200, 4096, "128x64_cluster2", 4096},
-                          {N, T, 4032, 136, "64x96_cluster2", 4096},
-                          {T, T, 4096, 200, "64x112_cluster2", 4032},
-                          {T, N, 72, 1760, "64x64_cluster4", 1416},
-                          {T, T, 160, 2040, "64x64_cluster2", 2048}})
+  for (const Across& x :
+       {Across{N, T, 160, 328, "80x128_cluster2"},  {N, T, 312, 3000, "80x128_cluster4"},
+        {N, T, 189, 12808, "96x128_cluster2"},      {N, T, 220, 328, "112x128_cluster2"},
+        {N, T, 328, 160, "128x80_cluster2"},        {T, T, 3001, 312, "128x80_cluster4"},
+        {T, T, 12807, 184, "128x96_cluster2"},      {N, T, 328, 216, "128x112_cluster2"},
+        {N, N, 155, 328, "128x80_cluster2"},        {N, N, 320, 3000, "128x80_cluster4"},
+        {N, N, 190, 12808, "128x96_cluster2"},      {N, N, 136, 4032, "64x80_cluster2", 4032},
+        {N, T, 200, 4096, "128x64_cluster2", 4096}, {N, T, 4032, 136, "64x96_cluster2", 4096},
+        {T, T, 4096, 200, "64x112_cluster2", 4032}, {T, N, 72, 1760, "64x64_cluster4", 1416},
+        {T, N, 220, 328, "112x128_cluster2"},       {T, N, 440, 3000, "112x128_cluster4"},
+        {T, N, 328, 216, "128x112_cluster2"},       {T, N, 12808, 216, "128x112_cluster2"},
+        {T, T, 160, 2040, "64x64_cluster2", 2048}})
     for (const DType type : {DType::bf16, DType::f16}) {
       const auto problem = cases::prepare(product_of(type, x.a, x.b, x.m, x.n, x.k));
       expect_correct(*problem, std::string("gemm=tensor_wgmma:") + x.config);

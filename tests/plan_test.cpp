@@ -115,22 +115,22 @@ TEST_F(Plan, IsOfOneOperand) {
   }
 }
 
-// Tiles whose columns run along k have the transpose of one that does not, others perhaps.
+// Tiles that want both operands along k have the transpose of one that is not, others perhaps.
 TEST_F(Plan, KeepsTransposedCopies) {
-  constexpr std::int64_t kRows = 200, kCols = 336, kLda = 203;
+  constexpr std::int64_t kRows = 200, kCols = 336, kLda = 203, kLdb = 520;
   Context context("cuda");
   const DeviceArray<bfloat16> A(numbers<bfloat16>(kK * kLda, 1)),
-      B(numbers<bfloat16>(kK * kCols, 2));
+      B(numbers<bfloat16>(kCols * kLdb, 2));
   GemmPlan plan(GemmPlan::Operand::A);
-  for (const char* config : {"128x112", "64x128", "128x112"}) {
+  for (const char* config : {"112x128", "64x128", "112x128"}) {
     context.set_kernel(std::string("gemm=tensor_wgmma:") + config);
     std::vector<bfloat16> C[2];
     for (const bool keeps : {false, true}) {
       DeviceArray<bfloat16> result(numbers<bfloat16>(kRows * kCols, 3));
       GemmOptions options;
       if (keeps) options.plan = &plan;
-      gemm(context, Layout::RowMajor, Op::Trans, Op::NoTrans, kRows, kCols, kK, 1.f, A.get(), kLda,
-           B.get(), kCols, 0.f, result.get(), kCols, options);
+      gemm(context, Layout::RowMajor, Op::Trans, Op::Trans, kRows, kCols, kK, 1.f, A.get(), kLda,
+           B.get(), kLdb, 0.f, result.get(), kCols, options);
       context.synchronize();
       C[keeps] = result.fetch();
     }

@@ -29,7 +29,7 @@ inline double blocks_each(double count, int blocks, int processors) {
 
 /// Whether tiles of rows×cols on Hopper's tensor cores have kernels whose clusters join slices of
 /// k.
-constexpr bool has_joined(int rows, int cols) { return cols <= (rows == 64 ? 128 : 96); }
+constexpr bool has_joined(int rows, int cols) { return rows == 64 && cols <= 128; }
 /// And whether they have kernels whose clusters are tiles side by side, which share the rows'
 /// operand: of 64 rows, or of more rows than columns.
 constexpr bool has_across(int rows, int cols) {

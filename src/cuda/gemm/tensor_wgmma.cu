@@ -109,7 +109,7 @@ hopper::Shape shape_of(const GemmArgs& args, const Sources& sources, const Devic
   // Boxes that C ends in are written up to a multiple of 16 bytes.
   shape.plain = shape.boxes && size_of(args.out) == 2 && args.n % 8 == 0;
   shape.across = args.batch == 1;  // of batches more tiles at a time are faster
-  shape.turns = !sources.b.along_k;
+  shape.turns = sources.a.along_k && !sources.b.along_k;
   shape.lines_a = sources.a.lines();
   shape.lines_b = sources.b.lines();
   shape.epilogue = epilogue_microseconds(args);
@@ -134,8 +134,8 @@ struct Call {
   double copying;  ///< estimated microseconds of copies
 
   /// Of 16 bits, an operand that the tensor cores could take as it lies is copied, transposed,
-  /// where that is less than what tiles of other widths and aligned rows save: bf16 TN
-  /// 272×8144×8416 62.8 us, by 128×256 of what is stored 83.4, by cuBLAS 69.0.
+  /// where that is less than what tiles of other widths and aligned rows save: bf16 TT
+  /// 136×16384×11008 100 us, by 192×64 of what is stored 134, by cuBLAS 98.
   Call(const GemmArgs& args, const DeviceInfo& device) : Call(args, device, Sources(args)) {
     constexpr double kMostCopying = 0.4;  // of the time without: it has not saved as much
     if (size_of(args.in) != 2) return;

@@ -60,7 +60,7 @@ template <class In, bool kAlongK, int kSize>
 struct Piece {
   static constexpr int kElements = kDepthBytes / kBytesOf<In>;
   static constexpr unsigned kBoxBytes = kElements * kDepthBytes;
-  static constexpr int kBoxes = kSize / kElements;
+  static constexpr int kBoxes = (kSize + kElements - 1) / kElements;
 
   const Panels& panels;
   const CUtensorMap& map;  // along k
@@ -421,7 +421,7 @@ template <class T, class In, bool kAAlongK, bool kBAlongK>
 __global__ void __launch_bounds__(kThreads, 1)
     engine_kernel(const __grid_constant__ Problem<Sum<In>> p) {
   static_assert(T::kByRegisters == (std::is_same_v<In, Tf32> && !kAAlongK));
-  static_assert(kBAlongK || T::kCols % 64 == 0);
+  static_assert(kBAlongK || T::kBytesB % kBoxBytes == 0);
 #if __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ std::byte shared[];
   const unsigned stages =

@@ -132,14 +132,14 @@ struct Shape {
   std::int64_t m, n, batch;
   std::int64_t steps;  ///< of 128 bytes along k
   int processors;
-  double workspace_bytes;    ///< that slices may take
-  bool boxes;                ///< that results go out as, while the next tile is computed
-  bool joins;                ///< and slices may be joined
-  double lines_a, lines_b;   ///< of the cache that count for 128 bytes of a row: lines_of_row()
-  bool plain = false;        ///< tiles may be plain
-  bool turns = false;        ///< those of no whole boxes of columns are of C^T
-  bool across = false;       ///< clusters may go across: Schedule::across
-  bool filled = false;       ///< k is less than a step, which the copy engine fills up
+  double workspace_bytes;   ///< that slices may take
+  bool boxes;               ///< that results go out as, while the next tile is computed
+  bool joins;               ///< and slices may be joined
+  double lines_a, lines_b;  ///< of the cache that count for 128 bytes of a row: lines_of_row()
+  bool plain = false;       ///< tiles may be plain
+  bool turns = false;       ///< those of no whole boxes of columns are of C^T: only B runs across k
+  bool across = false;      ///< clusters may go across: Schedule::across
+  bool filled = false;      ///< k is less than a step, which the copy engine fills up
   int box_a = 0, box_b = 0;  ///< elements of an operand's box, where it does not run along k
   double memory = 4.9e6;     ///< bytes a microsecond that it can deliver: an H200's
   int result_bytes = 2;      ///< of an element of C
@@ -190,8 +190,11 @@ struct Cost {
   // Of what takes less time, products or memory, times its share of the other; of batches all of
   // it.
   static constexpr double kHidden = 0.1, kHiddenOfBatches = 0.041;
-  static constexpr double kRagged = 1.22;   // of narrow boxes whose rows end inside of a sector
-  static constexpr double kLine = 4.44e-4;  // that a block for itself fetches
+  static constexpr double kRagged = 1.22;  // of narrow boxes whose rows end inside of a sector
+  // Lines of boxes that begin at 32 columns of 64, and at 16, on the average of all tiles.
+  static constexpr double kFromHalfBoxes = 1.22, kFromQuarters = 1.41;
+  static constexpr double kWholeBoxes = 1.05;  // of a step of such tiles
+  static constexpr double kLine = 4.44e-4;     // that a block for itself fetches
   // Of a line that blocks of several tiles ask for at a time, by a request for each row of a box
   // that has a part of it: they wait for each other at the second-level cache.
   static constexpr double kRequest = 7.54e-4;
@@ -244,8 +247,11 @@ enum class Direction { Down, Across };
 /// With clusters in one direction, for `x` of C^T if the tile is; with no rows where there is none.
 inline Plan plan_of(const Shape& x, const Config& c, Direction direction) {
   const TileInfo& t = x.tiles[c.tile];
-  // Columns that are no whole boxes run along k, and slices have to be long enough.
-  if ((t.plain && (!x.plain || (x.box_b > 0 && t.cols % 64 != 0))) ||
+  // Columns that are no whole boxes run along k, or of some tiles neither operand does. Slices have
+  // to be long enough.
+  const bool whole_boxes = x.box_b > 0 && t.cols % 64 != 0;
+  if ((t.plain &&
+       (!x.plain || (whole_boxes && !(x.box_a > 0 && has_whole_boxes(t.rows, t.cols))))) ||
       (c.slices > 1 && x.steps < 2 * c.slices))
     return {};
   Plan p;
@@ -289,7 +295,11 @@ inline Plan plan_of(const Shape& x, const Config& c, Direction direction) {
   constexpr std::int64_t kManySteps = 16, kNarrow = 64, kFewRounds = 2;
   const bool many = x.steps >= kManySteps && (c.slices == 1 || c.joined);
   const auto lines_of = [&](int most, std::int64_t size, double of_row, int box) {
-    const std::int64_t lines = std::min<std::int64_t>(most, size);
+    std::int64_t lines = std::min<std::int64_t>(most, size);
+    if (box > 0 && most % box != 0) {  // tiles begin between boxes, and bring the next one's too
+      lines = divide_up(lines, box) * box;
+      of_row = std::max(of_row, most % 32 == 0 ? Cost::kFromHalfBoxes : Cost::kFromQuarters);
+    }
     const bool ragged = box > 0 && size < box && size % (box / 4) != 0;
     return double(std::max<std::int64_t>(lines, box)) * of_row * (x.filled ? 2 : 1) *
            (ragged ? Cost::kRagged : 1);
@@ -310,7 +320,7 @@ inline Plan plan_of(const Shape& x, const Config& c, Direction direction) {
     if (t.rows > 64) return all <= kFewRounds * at_once ? Cost::kAcrossStep : 1;
     return p.rows == 1 ? 1 : p.cols == 1 ? Cost::kAcrossRow : Cost::kAcrossRows;
   };
-  const double less = p.across ? less_across() : 1;
+  const double less = (p.across ? less_across() : 1) * (whole_boxes ? Cost::kWholeBoxes : 1);
   const double products = less * t.step * (x.epilogue > 0 ? t.finishing : 1);
   const double step = std::max({products, lines * 128 / Cost::kStepBytes, shared});
   const bool once = all <= at_once;

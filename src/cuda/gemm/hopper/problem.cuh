@@ -29,9 +29,7 @@ constexpr int kThreads = kWarpgroup * (1 + kConsumers);
 template <int kRows_, int kCols_, int kStages_, int kBoxes_, bool kAlternating_>
 struct Tile {
   static constexpr int kRows = kRows_, kCols = kCols_, kStages = kStages_;
-  /// Only for products of 16 bits that go out as boxes, with a beta of 0, and for a columns'
-  /// operand that is stored along k: of another one the tensor cores read 64 columns at a time, in
-  /// the time of so many.
+  /// Only for products of 16 bits that go out as boxes, with a beta of 0.
   static constexpr bool kPlain = kCols % 64 != 0;
   static constexpr int kBoxes = kBoxes_;  // for the results of a consumer on their way out
   static constexpr bool kAlternating = kAlternating_;
@@ -73,6 +71,21 @@ struct Joins : Base {
 template <class Base>
 struct Across : Base {
   static constexpr bool kAcross = true;
+};
+
+/// A tile whose columns are no whole boxes, of an operand that does not run along k: the last box
+/// brings columns of the next tile too, for which there are fewer stages.
+template <class Base>
+struct WholeBoxes : Base {
+  static constexpr int kBytesB = (Base::kCols + 63) / 64 * kBoxBytes;
+  static constexpr int kStageBytes = Base::kBytesA + kBytesB;
+  static constexpr int kBoxes = 2;
+  static constexpr int kOutBytes = kBoxes * kConsumers * kBoxBytes;
+  static constexpr int kStages =
+      std::min(Base::kStages, ((227 << 10) - kOutBytes - Base::kAlignment) / (kStageBytes + 16));
+  static constexpr std::size_t kShared =
+      std::size_t(kStages) * kStageBytes + kOutBytes + 2 * kStages * 8 + Base::kAlignment;
+  static_assert(kStages % Base::kProducers == 0);
 };
 
 /// A tile for products that kPlain says, whatever its columns.

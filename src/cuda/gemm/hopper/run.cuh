@@ -160,9 +160,12 @@ void run_tile(Problem<Sum<In>>& p, const Source& a, const Source& b, const CudaQ
     p.panels_b = panels(b, T::kCols, p.schedule.across ? 1 : cluster);
   }
   if constexpr (T::kPlain && T::kCols % 64 != 0) {
-    // Of those that are always turned both operands run along k: plan_of().
+    // The columns' operand runs across k only where that of the rows does too: plan_of().
     if (a.along_k) {
       launch_engine<T, In, true, true>(p, queue);
+    } else if (!b.along_k) {
+      if constexpr (has_whole_boxes(T::kRows, T::kCols))
+        launch_engine<WholeBoxes<T>, In, false, false>(p, queue);
     } else if constexpr (!T::kTurned) {
       if (p.turned)
         launch_engine<Turned<T>, In, false, true>(p, queue);
