@@ -424,8 +424,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   static_assert(kBAlongK || T::kBytesB % kBoxBytes == 0);
 #if __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ std::byte shared[];
-  const unsigned stages =
-      (shared_address(shared) + T::kAlignment - 1) / T::kAlignment * T::kAlignment;
+  const unsigned stages = (shared_address(shared) + kAlignment - 1) / kAlignment * kAlignment;
   const unsigned out = stages + T::kStages * T::kStageBytes;
   const Barriers<T::kStages> barriers{out + T::kOutBytes};
   if (threadIdx.x == 0) {

@@ -25,6 +25,14 @@ constexpr int kConsumers = 2;          // warpgroups
 constexpr int kTurn = 1 + kConsumers;  // barriers by number, of consumers that take turns
 constexpr int kThreads = kWarpgroup * (1 + kConsumers);
 
+constexpr int kAlignment = 1024;        // of what is swizzled
+constexpr int kMostShared = 227 << 10;  // bytes that a block may have
+constexpr int kBarrierBytes = 16;       // of a stage: it is full, it is empty
+/// Bytes of shared memory that stages and boxes of results take.
+constexpr int shared_bytes(int stages, int stage_bytes, int out_bytes) {
+  return stages * (stage_bytes + kBarrierBytes) + out_bytes + kAlignment;
+}
+
 /// Tiles of kRows×kCols. kAlternating: a consumer has whole tiles; else they share each one.
 template <int kRows_, int kCols_, int kStages_, int kBoxes_, bool kAlternating_>
 struct Tile {
@@ -44,12 +52,10 @@ struct Tile {
   static constexpr int kBytesA = kRows * kDepthBytes, kBytesB = kCols * kDepthBytes;
   static constexpr int kStageBytes = kBytesA + kBytesB;
   static constexpr int kOutBytes = kBoxes * kConsumers * kBoxBytes;
-  static constexpr int kAlignment = 1024;  // of what is swizzled
-  static constexpr std::size_t kShared =
-      std::size_t(kStages) * kStageBytes + kOutBytes + 2 * kStages * 8 + kAlignment;
+  static constexpr std::size_t kShared = shared_bytes(kStages, kStageBytes, kOutBytes);
   static_assert(kBoxes >= 2 && kRowsEach % 64 == 0 && kCols % kNarrowCols == 0 && kCols <= 256);
   static_assert(kBlocks * kCols / 2 <= (kPlain ? 176 : 128), "sums in registers");
-  static_assert(kShared <= 227 << 10);
+  static_assert(kShared <= kMostShared);
 };
 
 /// A tile whose rows' operand is op(B)^T; the sums are those of C^T.
@@ -81,10 +87,9 @@ struct WholeBoxes : Base {
   static constexpr int kStageBytes = Base::kBytesA + kBytesB;
   static constexpr int kBoxes = 2;
   static constexpr int kOutBytes = kBoxes * kConsumers * kBoxBytes;
-  static constexpr int kStages =
-      std::min(Base::kStages, ((227 << 10) - kOutBytes - Base::kAlignment) / (kStageBytes + 16));
-  static constexpr std::size_t kShared =
-      std::size_t(kStages) * kStageBytes + kOutBytes + 2 * kStages * 8 + Base::kAlignment;
+  static constexpr int kStages = std::min(
+      Base::kStages, (kMostShared - shared_bytes(0, 0, kOutBytes)) / (kStageBytes + kBarrierBytes));
+  static constexpr std::size_t kShared = shared_bytes(kStages, kStageBytes, kOutBytes);
   static_assert(kStages % Base::kProducers == 0);
 };
 
