@@ -141,10 +141,9 @@ struct Call {
     if (size_of(args.in) != 2) return;
     using enum Form;
     for (const bool is_b : {false, true}) {
+      if ((is_b ? sources.b : sources.a).along_k) continue;
       const Sources others(args, is_b ? AsStored : Transposed, is_b ? Transposed : AsStored);
-      if (!(is_b ? others.b : others.a).copy.transposed ||
-          copying_of(others) > kMostCopying * microseconds())
-        continue;
+      if (copying_of(others) > kMostCopying * microseconds()) continue;
       const Call other(args, device, others);
       if (other.microseconds() < microseconds()) *this = other;
     }
