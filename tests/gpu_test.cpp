@@ -259,7 +259,7 @@ TEST_P(Gpu, TransposedCopies) {
       {DType::bf16, DType::bf16, Compute::Default, "gemm=tensor_wgmma:112x128"},
       {DType::f16, DType::f16, Compute::Default, "gemm=tensor_wgmma:160x128"},
   };
-  constexpr std::int64_t kShapes[][3] = {{257, 136, 300}, {272, 144, 128}, {40, 1000, 37}};
+  constexpr std::int64_t kShapes[][3] = {{257, 131, 300}, {272, 144, 128}, {40, 1000, 37}};
   constexpr Op kN = Op::NoTrans, kT = Op::Trans;
   constexpr std::pair<Op, Op> kOps[] = {{kT, kN}, {kN, kN}, {kT, kT}};
   for (const Kind& kind : kKinds) {
@@ -270,14 +270,16 @@ TEST_P(Gpu, TransposedCopies) {
         for (const std::int64_t ld : {1008, 1011})
           for (const std::int64_t batch : {1, 3})
             for (const std::int64_t offset : {0, 1}) {
-              cases::GemmCase c = product_of(kind.in, a, b, m, n, k);
+              const bool half = size_of(kind.in) == 2;  // C goes out as boxes
+              if (half && offset > 0) continue;
+              const std::int64_t cols = half ? (n + 7) / 8 * 8 : n;
+              cases::GemmCase c = product_of(kind.in, a, b, m, cols, k);
               c.out = kind.out;
               c.compute = kind.compute;
               c.lda = c.ldb = ld;
               c.batch = batch;
               if (batch > 1 && offset == 0) c.strideB = 0;
               c.offset = offset;
-              if (size_of(kind.in) == 2 && offset > 0) continue;  // C goes out as boxes
               expect_correct(*cases::prepare(c), kernel);
             }
   }
