@@ -1,4 +1,4 @@
-// How products are shared out: the steps of tensor_f64_tma's tiles among its blocks, and calls cut
+// How products are shared out: the steps of tiles among blocks that stay for several, and calls cut
 // into parts.
 #include <gtest/gtest.h>
 
@@ -20,8 +20,8 @@ Schedule schedule_of(int tiles, int steps, int units) {
   const int whole = tiles / units * units;
   const std::int64_t cut = std::int64_t(tiles - whole) * steps;
   const int ranges = int(std::min<std::int64_t>(units, cut / 4));
-  if (ranges <= tiles - whole) return {tiles, tiles, steps, 0, 0, 0};
-  return {tiles, whole, steps, ranges, int(cut / ranges), int(cut % ranges)};
+  if (ranges <= tiles - whole) return cuda::gemm::schedule_of(tiles, tiles, steps, 0);
+  return cuda::gemm::schedule_of(tiles, whole, steps, ranges);
 }
 
 // A step that is computed twice changes no result, and costs as much as the first time.

@@ -2,6 +2,8 @@
 // would leave blocks idle.
 #pragma once
 
+#include <cstdint>
+
 namespace mblas::cuda::gemm {
 
 /// What one visit to a tile computes: `part` < 0 where that is all.
@@ -58,5 +60,17 @@ struct Schedule {
     return true;
   }
 };
+
+/// Of numbers of which no product is beyond 2^30.
+constexpr Schedule schedule_of(std::int64_t tiles, std::int64_t whole, std::int64_t steps,
+                               std::int64_t ranges) {
+  const auto cut = int((tiles - whole) * steps), count = int(ranges);
+  return {int(tiles),
+          int(whole),
+          int(steps),
+          count,
+          count > 0 ? cut / count : 0,
+          count > 0 ? cut % count : 0};
+}
 
 }  // namespace mblas::cuda::gemm

@@ -145,9 +145,8 @@ void run_choice(const simt::Shape& shape, const simt::Choice& c, simt::Problem<T
   const int depth = TilesOf<T>::kInfos[tile].depth;
   p.slice_depth = ceil_div(ceil_div(args.k, depth), c.slices) * depth;
   if (c.ranges > 0) {
-    const int tiles = int(simt::tiles_of(shape, shape.tiles[tile]) - c.whole);
-    const int steps = int(simt::steps_of(shape, shape.tiles[tile])), all = tiles * steps;
-    p.cut = {tiles, 0, steps, c.ranges, all / c.ranges, all % c.ranges};
+    const std::int64_t tiles = simt::tiles_of(shape, shape.tiles[tile]) - c.whole;
+    p.cut = schedule_of(tiles, 0, simt::steps_of(shape, shape.tiles[tile]), c.ranges);
   }
   simt::Copy copy_a = copy_of(args.A, args.batch, p.a.row, size);
   simt::Copy copy_b = copy_of(args.B, args.batch, p.b.col, size);

@@ -161,15 +161,9 @@ void run_as(const GemmArgs& args, const CudaQueue& queue) {
   p.vectors_c = bits_c % 16 == 0;
   p.whole_c = bits_c % (kDoubles == 1 ? 16 : 128) == 0;
   p.parts = reinterpret_cast<T*>(queue.workspace.data() + gemm_pointer_bytes(args, queue.device()));
-  const int cut_steps = int((plan.tiles - plan.whole) * plan.steps), ranges = int(plan.ranges);
   p.skips = plan.skips;
   p.slices = plan.slices;
-  p.schedule = {int(plan.tiles),
-                int(plan.whole),
-                int(plan.steps),
-                ranges,
-                ranges > 0 ? cut_steps / ranges : 0,
-                ranges > 0 ? cut_steps % ranges : 0};
+  p.schedule = schedule_of(plan.tiles, plan.whole, plan.steps, plan.ranges);
   run_tile(plan.tile, p, swapped ? b_along_k : a_along_k, swapped ? a_along_k : b_along_k, swapped,
            queue);
 }

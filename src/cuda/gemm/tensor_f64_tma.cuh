@@ -23,9 +23,9 @@
 #pragma once
 
 #include "cuda/early.cuh"
+#include "cuda/gemm/add_parts.cuh"
 #include "cuda/gemm/eight_rows.cuh"
 #include "cuda/gemm/gemm.cuh"
-#include "cuda/gemm/groups.cuh"
 #include "cuda/gemm/hopper/copy.cuh"
 #include "cuda/gemm/hopper/panels.cuh"
 #include "cuda/gemm/instructions.cuh"
@@ -235,21 +235,6 @@ struct Side {
     }
   }
 };
-
-/// Whether the phase of this parity has ended; does not wait.
-__device__ inline bool has_ended(Barrier barrier, unsigned parity) {
-  unsigned ended;
-  asm volatile(
-      "{\n"
-      ".reg .pred ended;\n"
-      "mbarrier.test_wait.parity.shared::cta.b64 ended, [%1], %2;\n"
-      "selp.u32 %0, 1, 0, ended;\n"
-      "}"
-      : "=r"(ended)
-      : "r"(barrier.address), "r"(parity)
-      : "memory");
-  return ended != 0;
-}
 
 /// The bit of a double's sign, or none. As one 64-bit number: of a double put together from halves
 /// the compiler keeps copies.
@@ -604,7 +589,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
             if (left > 0) {  // else the last step reads its own stage again, for nothing
               stage += kGroups;
               if (stage >= kStages) stage -= kStages, parity ^= 1;
-              ready = has_ended(full(stage), parity);
+              ready = full(stage).has_ended(parity);
             }
           }
           __syncwarp();  // keeps the compiler from fetching earlier, for which registers are few
@@ -839,45 +824,17 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocks)
 #endif
 }
 
-constexpr int kAddThreads = 256;
+/// A tile as C has it.
+template <class Tile, bool kSwapped>
+struct TileInC {
+  static constexpr int kRows = kSwapped ? Tile::kY : Tile::kX;
+  static constexpr int kCols = kSwapped ? Tile::kX : Tile::kY;
 
-/// C = alpha (the sum of a tile's parts) + beta C, for the tiles that are in parts. A thread has an
-/// element of C, or, of many parts, a group's share of it.
-template <class Tile, bool kSwapped, class T>
-__global__ void __launch_bounds__(kAddThreads)
-    add_parts_kernel(const __grid_constant__ Problem<T> p, int groups) {
-  constexpr int kSize = Tile::kX * Tile::kY;
-  constexpr int kCols = kSwapped ? Tile::kX : Tile::kY;
-  constexpr int kAtOnce = 8;  // loads under way
-  static_assert(kSize % kAddThreads == 0, "a block's elements are of one tile");
-  __shared__ T shared[kAddThreads];
-  const Group group(groups);
-  const Schedule& s = p.schedule;
-  const int blocks = kSize / group.width;  // of a tile
-  const int cut = int(blockIdx.x) / blocks;
-  const int e = int(blockIdx.x) % blocks * group.width + group.element;
-  const int begin = cut * s.steps, end = begin + s.steps;
-  const int first = s.range_of(begin), count = s.range_of(end - 1) - first + 1;
-  if (count == 1) return;
-  const T* const parts = p.parts + e;
-  T sum = {};
-  for (int i = group.begin(count); i < group.end(count); i += kAtOnce) {
-    T x[kAtOnce] = {};
-#pragma unroll
-    for (int j = 0; j < kAtOnce; ++j)
-      if (i + j < group.end(count)) {
-        const bool second = i + j == 0 && s.begin(first) < begin;
-        x[j] = parts[std::int64_t(2 * (first + i + j) + second) * kSize];
-      }
-#pragma unroll
-    for (int j = 0; j < kAtOnce; ++j) sum = sum + x[j];
+  template <class T>
+  __device__ static Tiles::Place place(const Problem<T>& p, int tile) {
+    const Place<Tile> at(p, tile);
+    return {kSwapped ? at.y : at.x, kSwapped ? at.x : at.y, at.batch};
   }
-  if (!group.join(shared, sum, [](T& to, T x) { to = to + x; })) return;
-  const Place<Tile> place(p, s.whole + cut);
-  const int row = (kSwapped ? place.y : place.x) + e / kCols;
-  const int col = (kSwapped ? place.x : place.y) + e % kCols;
-  if (row < p.m && col < p.n)
-    store(p, sum, static_cast<T*>(p.C.at(place.batch)) + row * p.ldc + col);
-}
+};
 
 }  // namespace mblas::cuda::gemm::tma64

@@ -21,13 +21,7 @@ void launch_tiles(const Problem<T>& p, const CudaQueue& queue) {
   launch_with(LaunchAttributes(starts_early(queue), unsigned(p.slices)), queue,
               kernel<Tile, kXAlongK, kYAlongK, kSwapped>, unsigned(blocks), Tile::kThreads,
               Tile::kShared, p);
-  if (const int cut = s.tiles - s.whole; s.ranges > cut) {
-    // Started early, all takes longer: 64x64x262144 88 us, not 80.
-    const int groups = groups_for(s.ranges / cut);
-    launch(queue, add_parts_kernel<Tile, kSwapped, T>,
-           std::int64_t(cut) * (Tile::kX * Tile::kY / kAddThreads) * groups, dim3(kAddThreads), p,
-           groups);
-  }
+  add_parts<TileInC<Tile, kSwapped>>(p, queue);
 }
 
 }  // namespace mblas::cuda::gemm::tma64

@@ -45,6 +45,20 @@ struct Barrier {
         "r"(rank)
         : "memory");
   }
+  /// Whether the phase of this parity has ended; does not wait.
+  __device__ bool has_ended(unsigned parity) const {
+    unsigned ended;
+    asm volatile(
+        "{\n"
+        ".reg .pred ended;\n"
+        "mbarrier.test_wait.parity.shared::cta.b64 ended, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, ended;\n"
+        "}"
+        : "=r"(ended)
+        : "r"(address), "r"(parity)
+        : "memory");
+    return ended != 0;
+  }
   /// Until the phase of this parity has ended.
   __device__ void wait(unsigned parity) const {
     asm volatile(
