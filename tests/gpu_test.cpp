@@ -494,6 +494,45 @@ TEST_P(Gpu, ForcedTilesOfDoubles) {
       expect_tiles(DType::cf64, size, 100 - size, 19, config);
 }
 
+/// Whole and cut along k, in batches: C that ends around a tile's edges, k around a step's,
+/// operands as they lie and copied, C read or not, its rows anywhere.
+TEST_P(Gpu, ForcedTilesOfFloats) {
+  if (GetParam() != "cuda" || queue->device().capability != 90) GTEST_SKIP() << "for simt_tma";
+  struct Size {
+    std::int64_t m, n, k;
+  };
+  constexpr Size kSizes[] = {{127, 255, 95}, {129, 257, 96}, {256, 128, 145}, {300, 515, 4 * 97},
+                             {1, 300, 100},  {513, 1, 256},  {255, 129, 81}};
+  for (const Op a : {Op::NoTrans, Op::Trans})
+    for (const Op b : {Op::NoTrans, Op::Trans})
+      for (const char* config : {"128x256", "128x256_cut"})
+        for (const auto& [m, n, k] : kSizes)
+          for (const bool loose : {false, true}) {
+            cases::GemmCase c = product_of(DType::f32, a, b, m, n, k);
+            const auto ld_of = [&](std::int64_t cols) {
+              return loose ? cols | 1 : (cols + 3) / 4 * 4;
+            };
+            c.compute = Compute::Pedantic;
+            c.lda = ld_of(a == Op::NoTrans ? k : m);
+            c.ldb = ld_of(b == Op::NoTrans ? n : k);
+            c.ldc = ld_of(n + 3);
+            c.alpha = {0.5, 0};
+            c.beta = {loose ? 2.0 : 0.0, 0};
+            c.batch = k < 100 ? 3 : 1;
+            if (k == 95) c.strideB = 0;
+            const auto problem = cases::prepare(c);
+            expect_correct(*problem, std::string("gemm=simt_tma:") + config);
+          }
+  // More tiles than blocks, which then take several.
+  for (const Op a : {Op::NoTrans, Op::Trans})
+    for (const Op b : {Op::NoTrans, Op::Trans})
+      for (const char* config : {"128x256", "128x256_cut"}) {
+        cases::GemmCase c = product_of(DType::f32, a, b, 2200, 2500, 176);
+        c.compute = Compute::Pedantic;
+        expect_correct(*cases::prepare(c), std::string("gemm=simt_tma:") + config);
+      }
+}
+
 /// From where GELU is -10^-8 to where it is x, by every way out of the tensor cores' kernel.
 TEST_P(Gpu, GeluOfBfloat16) {
   if (GetParam() != "cuda" || queue->device().capability != 90) GTEST_SKIP() << "for tensor_wgmma";

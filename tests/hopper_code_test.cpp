@@ -174,6 +174,47 @@ TEST(HopperCode, StagesOfDoublesAreReleasedOnceTheyHaveBeenUsed) {
          "64x48 and complex 64x48 and 64x32, where there are two, by rows and columns";
 }
 
+/// Of FFMA, the registers that are multiplied.
+std::pair<unsigned, unsigned> factors_of(const Instruction& i) {
+  return {unsigned(i.low >> 24 & 0xff), unsigned(i.low >> 32 & 0xff)};
+}
+
+// A stage is released in the turn of the loop after its own, before that turn reads anything:
+// behind the branch, that is, before which all that was read of it has been multiplied. What a turn
+// reads last is the next stage's.
+TEST(HopperCode, StagesOfFloatsAreReleasedOnceTheyHaveBeenUsed) {
+  constexpr std::size_t kProducts = 16 * 8 * 16, kLoads = 16 * 6;  // of a turn
+  std::size_t loops = 0;
+  for (const Kernel& kernel : kernels_of(MBLAS_HOPPER_F32_OBJECT)) {
+    if (kernel.name.find("add_parts") != kernel.name.npos) continue;
+    SCOPED_TRACE(kernel.name);
+    std::size_t products = 0, releases = 0;
+    std::vector<std::vector<unsigned>> loads;  // of a turn: registers that it has not multiplied
+    for (const Instruction& i : kernel.code) {
+      const unsigned code = i.low & 0xfff;
+      if (products == kProducts) break;
+      if (code == 0x223) {  // FFMA
+        const auto [a, b] = factors_of(i);
+        for (auto& load : loads) std::erase_if(load, [&](unsigned x) { return x == a || x == b; });
+        ++products;
+      } else if (code == 0x984 && (i.high >> 9 & 7) == 6 && products > 0) {  // LDS.128
+        const unsigned to = i.low >> 16 & 0xff;
+        loads.push_back({to, to + 1, to + 2, to + 3});
+      } else if (letter_of(i) == 'r') {
+        EXPECT_TRUE(loads.empty());
+        ++releases;
+      }
+    }
+    EXPECT_EQ(releases, 1u);
+    EXPECT_EQ(products, kProducts);
+    const std::size_t of_next = kernel.name.find("ILb1E") != kernel.name.npos ? 16 : 12;
+    ASSERT_GE(loads.size(), kLoads - of_next);  // the last ones may come after the products
+    for (std::size_t l = 0; l < kLoads - of_next; ++l) EXPECT_TRUE(loads[l].empty()) << l;
+    ++loops;
+  }
+  EXPECT_EQ(loops, 3u);
+}
+
 class HopperObjects : public ::testing::TestWithParam<const char*> {
  protected:
   /// f(kernel, its events) for each kernel of an engine. Returns the events of all of them.

@@ -498,6 +498,31 @@ TEST(Tf32Choice, TakesFloatsWholeWhereThatIsFaster) {
   EXPECT_EQ(taken(4096, 4096, 4096, false), "tensor_wgmma");
 }
 
+// An H200, us, there and by simt: NN 4096³ 2505 and 2574, 1536³ 161 and 166; NT 5212×544×4992 656
+// and 698; TN 6000×5000×300 377 and 411; rows anywhere, NN 711×3000×3000 285 and 291. NN 1024³ 58
+// and 55, TN 404×1052×3488 98 and 88, NT 684×1524×292 43 and 20.
+TEST(FloatChoice, TakesLargeTilesByTheCopyEngine) {
+  if (!row("simt_tma")) GTEST_SKIP() << "built for other devices";
+  const auto taken = [](Op a, Op b, std::int64_t m, std::int64_t n, std::int64_t k) {
+    GemmArgs args = product(DType::f32, DType::f32, m, n, k);
+    args.compute = Compute::Pedantic;
+    args.transA = a;
+    args.transB = b;
+    args.A.ld = a == Op::Trans ? m : k;
+    args.B.ld = b == Op::Trans ? k : n;
+    return taken_by(args);
+  };
+  constexpr Op kN = Op::NoTrans, kT = Op::Trans;
+  EXPECT_EQ(taken(kN, kN, 4096, 4096, 4096), "simt_tma");
+  EXPECT_EQ(taken(kN, kN, 1536, 1536, 1536), "simt_tma");
+  EXPECT_EQ(taken(kN, kT, 5212, 544, 4992), "simt_tma");
+  EXPECT_EQ(taken(kT, kN, 6000, 5000, 300), "simt_tma");
+  EXPECT_EQ(taken(kN, kN, 711, 3000, 3000), "simt_tma");
+  EXPECT_EQ(taken(kN, kN, 1024, 1024, 1024), "simt");
+  EXPECT_EQ(taken(kT, kN, 404, 1052, 3488), "simt");
+  EXPECT_EQ(taken(kN, kT, 684, 1524, 292), "simt");
+}
+
 // An H200, us, there and by others: 33³ 15.2 and 25 (tiny), 133³ 62 and 94 (tensor_mma), 100³ 36
 // and 42 (tiny), 177×7×75 35 and 87 (tensor_mma), 40³ 9.2 and 15 (tensor_mma); 88³ 26,
 // tensor_wgmma 20.5; 201×8×7 42, thin_batch 20; 24³ 5.8, tiny_warp 4; 18³ 84, tensor_mma 121.
@@ -544,7 +569,7 @@ TEST(SmallChoice, TakesFewColumnsOfFloatsInPlanesMadeOnTheWay) {
   }
   GemmArgs args = product(DType::f32, DType::f32, 4096, 128, 4096);
   args.compute = Compute::Pedantic;
-  EXPECT_EQ(taken_by(args), "simt");
+  EXPECT_EQ(taken_by(args), "simt_tma");  // 98, by simt 106
 }
 
 // An H200, us, there and by the fastest of the other rows: cf32 128³ 300 times 66 and 119, 100³ 300

@@ -46,11 +46,14 @@ class CudaBackend final : public cuda::DeviceBackend {
         g::tensor_f64_tma(), g::tensor_wgmma(), g::fused_bf16x6(), g::tensor_bf16x6(),
         g::tensor_fp16x3(),  g::tensor_ozaki(),
 #endif
-        g::fitted(),         g::tensor_f64(),   g::tensor_mma(),   g::simt(),
-        g::shared(),         g::column(),       g::padded(32),     g::padded(16),
-        g::padded(8),        g::padded(4),      g::square(32),     g::square(16),
-        g::square(8),        g::square(4),      g::naive(),        g::padded(2),
-        g::square(2),        g::padded(1),      g::square(1)};
+        g::fitted(),         g::tensor_f64(),   g::tensor_mma(),
+#ifdef MBLAS_HAVE_HOPPER
+        g::simt_tma(),
+#endif
+        g::simt(),           g::shared(),       g::column(),       g::padded(32),
+        g::padded(16),       g::padded(8),      g::padded(4),      g::square(32),
+        g::square(16),       g::square(8),      g::square(4),      g::naive(),
+        g::padded(2),        g::square(2),      g::padded(1),      g::square(1)};
     return table;
   }
   FinishPass finish() const override { return cuda::gemm::finish; }

@@ -28,6 +28,7 @@ Kernel<GemmArgs> tensor_fp16x3();
 Kernel<GemmArgs> tensor_ozaki();
 Kernel<GemmArgs> tensor_mma();
 Kernel<GemmArgs> simt();
+Kernel<GemmArgs> simt_tma();
 Kernel<GemmArgs> shared();
 Kernel<GemmArgs> naive();
 Kernel<GemmArgs> column();

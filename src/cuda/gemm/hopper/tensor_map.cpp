@@ -26,6 +26,19 @@ Encode encode() {
   return function;
 }
 
+CUtensorMapSwizzle swizzle_of(int row_bytes) {
+  switch (row_bytes) {
+    case 128:
+      return CU_TENSOR_MAP_SWIZZLE_128B;
+    case 64:
+      return CU_TENSOR_MAP_SWIZZLE_64B;
+    case 32:
+      return CU_TENSOR_MAP_SWIZZLE_32B;
+    default:
+      return CU_TENSOR_MAP_SWIZZLE_NONE;
+  }
+}
+
 }  // namespace
 
 CUtensorMap tensor_map(const BoxedMatrices& x) {
@@ -38,10 +51,7 @@ CUtensorMap tensor_map(const BoxedMatrices& x) {
   CUtensorMap map;
   const CUresult result =
       encode()(&map, x.type, 3, const_cast<void*>(x.data), extents, strides, box, every,
-               CU_TENSOR_MAP_INTERLEAVE_NONE,
-               x.box_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
-               : x.box_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
-                                   : CU_TENSOR_MAP_SWIZZLE_32B,
+               CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_of(x.box_bytes),
                CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS)
     throw Error(Status::Internal,

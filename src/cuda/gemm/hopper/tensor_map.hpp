@@ -10,8 +10,8 @@
 namespace mblas::cuda::gemm::hopper {
 
 /// A batch of row-major matrices as boxes are copied out of it or into it. The chunks of 16 bytes
-/// of a box are swizzled in shared memory; elements outside of a matrix are read as zeros and not
-/// written.
+/// of a box of up to 128 bytes a row are swizzled in shared memory; elements outside of a matrix
+/// are read as zeros and not written.
 struct BoxedMatrices {
   CUtensorMapDataType type;
   int size;                 ///< bytes of an element
@@ -20,7 +20,7 @@ struct BoxedMatrices {
   std::int64_t ld, stride;  ///< elements between rows, and between matrices: multiples of 16 bytes
   std::int64_t count;       ///< matrices
   int box_rows;             ///< up to 256
-  int box_bytes = 128;      ///< of a row of a box: 128, 64 or 32
+  int box_bytes = 128;      ///< of a row of a box: 32, 64, 128 or up to 256 elements
 };
 
 /// Whether a map can describe the distances of rows and of `count` matrices, elements of `size`
