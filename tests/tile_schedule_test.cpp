@@ -8,6 +8,7 @@
 
 #include "cuda/gemm/part.hpp"
 #include "cuda/gemm/schedule.hpp"
+#include "cuda/gemm/simt_tma_plan.hpp"
 
 namespace mblas::testing {
 namespace {
@@ -81,6 +82,39 @@ TEST(Parts, EveryProductIsInOneAndKnowsWhetherAStays) {
     });
     for (const int products : computed) ASSERT_EQ(products, k == 0 ? 1 : k);
   }
+}
+
+/// simt_tma's plan on an H200's 132 multiprocessors.
+cuda::gemm::tma32::Plan float_plan(std::int64_t s, std::int64_t h, std::int64_t k,
+                                   std::int64_t batch = 1) {
+  return choose(cuda::gemm::tma32::Shape{s, h, k, batch, 132, false, false, 4.9e12});
+}
+
+// An H200, us, whole and cut: TN 2048³ 318 and 340, 3072³ 1408 and 1041, 4096³ 2509 and 2463.
+TEST(FloatPlan, CutsTilesOfALastRoundThatIsNotFull) {
+  EXPECT_EQ(float_plan(2048, 2048, 2048).ranges, 0);
+  for (const std::int64_t n : {3072, 4096}) {
+    const auto plan = float_plan(n, n, n);
+    EXPECT_EQ(plan.tiles, n / 128 * (n / 256));
+    EXPECT_EQ(plan.whole, plan.tiles / 132 * 132);
+    EXPECT_EQ(plan.ranges, 132);
+    EXPECT_EQ(plan.steps, n / 16);
+  }
+}
+
+TEST(FloatPlan, CountsStayWithinWhatSchedulesHold) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;
+  const std::int64_t sizes[] = {1, 255, 70000, kMost - 1};
+  for (const std::int64_t s : sizes)
+    for (const std::int64_t h : sizes)
+      for (const std::int64_t k : sizes)
+        for (const std::int64_t batch : sizes) {
+          const auto plan = float_plan(s, h, k, batch);
+          if (plan.tiles == 0) continue;
+          EXPECT_LE(plan.tiles, kMost);
+          EXPECT_LE((plan.tiles / 132 + 1) * plan.steps, kMost);
+          EXPECT_LE((plan.tiles - plan.whole) * plan.steps, plan.ranges > 0 ? kMost : 0);
+        }
 }
 
 }  // namespace
