@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "core/config_list.hpp"
-#include "cuda/gemm/hopper/tensor_map.hpp"
+#include "cuda/gemm/hopper/boxed.hpp"
 #include "cuda/gemm/repack.cuh"
 #include "cuda/gemm/simt.hpp"
 #include "cuda/gemm/simt_tma.cuh"
@@ -15,7 +15,6 @@
 namespace mblas::cuda::gemm {
 namespace simt_tma_file {
 
-constexpr std::int64_t kMostCoordinate = std::int64_t{1} << 30;
 constexpr bool kFilled = false;  // copies end in the last 16 bytes of their rows as they happen to
 
 const ConfigList<tma32::Config>& configs() {
@@ -99,19 +98,13 @@ Call call_of(const GemmArgs& args, const DeviceInfo& device) {
 
 const char* declines(const GemmArgs& args, const DeviceInfo& device) {
   if (args.in != DType::f32) return "for f32";
-  if (!runs_hopper(device)) return "needs compute capability 9.0 and code for it";
-  constexpr std::size_t kShared = 227 << 10;
-  if (device.shared_memory < kShared) return "needs more shared memory";
-  if (std::max({args.m, args.n, args.k, args.batch}) >= kMostCoordinate)
-    return "for sizes of less than 2^30";
-  if (args.k == 0) return "for products of some depth";
-  if (args.batch > 1 && (args.A.pointers || args.B.pointers))
-    return "for matrices at equal distances";
-  const int size = size_of(args.in);
-  if (!hopper::is_mappable(args.A, args.batch, size) ||
-      !hopper::is_mappable(args.B, args.batch, size))
-    return "for distances of less than 2^40 bytes";
+  if (const char* reason = hopper::declines_boxes(args, device)) return reason;
   if (const char* reason = declines_emulation_but_tf32(args, device)) return reason;
+  // Spares calls of few microseconds two estimates: simt is faster for all of them.
+  constexpr double kLeast = 2.5e8;
+  if (args.config == kOwnChoice &&
+      double(args.m) * double(args.n) * double(args.k) * double(args.batch) < kLeast)
+    return "for larger products";
   const Call call = call_of(args, device);
   if (call.plan.tiles == 0)
     return args.config < 0 ? "for fewer tiles" : "the configuration's tiles are not for this call";

@@ -8,8 +8,8 @@
 #include "core/config_list.hpp"
 #include "cuda/gemm/fills.hpp"
 #include "cuda/gemm/fitted.hpp"
+#include "cuda/gemm/hopper/boxed.hpp"
 #include "cuda/gemm/hopper/panels.cuh"
-#include "cuda/gemm/hopper/tensor_map.hpp"
 #include "cuda/gemm/tensor_f64.hpp"
 #include "cuda/gemm/tensor_f64_tma_plan.hpp"
 #include "cuda/gemm/tensor_f64_tma_run.cuh"
@@ -18,8 +18,6 @@
 
 namespace mblas::cuda::gemm {
 namespace tensor_f64_tma_file {
-
-constexpr std::int64_t kMostCoordinate = std::int64_t{1} << 30;
 
 /// Those of doubles and then the complex one's: "64x48", "64x48_two", "64x48_cut", "64x48_join2".
 const ConfigList<tma64::Config>& configs() {
@@ -88,18 +86,7 @@ double cycles_of_others(const GemmArgs& args, const DeviceInfo& device) {
 /// Why it does not take a call, whatever others would take for it.
 const char* refuses(const GemmArgs& args, const DeviceInfo& device) {
   if (args.in != DType::f64 && args.in != DType::cf64) return "for f64 and cf64";
-  if (!runs_hopper(device)) return "needs compute capability 9.0 and code for it";
-  constexpr std::size_t kShared = 227 << 10;
-  if (device.shared_memory < kShared) return "needs more shared memory";
-  if (std::max({args.m, args.n, args.k, args.batch}) >= kMostCoordinate)
-    return "for sizes of less than 2^30";
-  if (args.k == 0) return "for products of some depth";
-  if (args.batch > 1 && (args.A.pointers || args.B.pointers))
-    return "for matrices at equal distances";
-  const int size = size_of(args.in);
-  if (!hopper::is_mappable(args.A, args.batch, size) ||
-      !hopper::is_mappable(args.B, args.batch, size))
-    return "for distances of less than 2^40 bytes";
+  if (const char* reason = hopper::declines_boxes(args, device)) return reason;
   if (input_bits(args) % 16 != 0) return "for rows at multiples of 16 bytes";
   return declines_emulation(args, device);
 }
