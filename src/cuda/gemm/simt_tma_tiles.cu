@@ -86,19 +86,6 @@ struct TileInC {
   }
 };
 
-__device__ inline Vector<float> load_four(unsigned from) {
-  Vector<float> x;
-  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(x.e[0]), "=f"(x.e[1]), "=f"(x.e[2]), "=f"(x.e[3])
-               : "r"(from)
-               : "memory");
-  return x;
-}
-__device__ inline float load_one(unsigned from) {
-  float x;
-  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(from) : "memory");
-  return x;
-}
 /// Of neighbours, each two exchanged.
 __device__ inline void store_exchanged(unsigned to, float x, float y) {
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(y), "f"(x) : "memory");
@@ -137,14 +124,16 @@ struct Products {
   }
 
   __device__ void fetch_s(unsigned from, int k, int i) {
-    s[k % kAhead][i] = load_four(from + unsigned(k * kSideS * 4 + i * 64));
+    s[k % kAhead][i] = hopper::load_shared<Vector<float>>(from + unsigned(k * kSideS * 4 + i * 64));
   }
   /// Along k: those of k / 4 * 4 to the next three.
   __device__ void fetch_h(unsigned from, int k, int i) {
     if constexpr (kAlongK)
-      h[0][i] = load_four((from ^ unsigned(k / 4 * 16)) + unsigned(i * kLanesH * kDepth * 4));
+      h[0][i] = hopper::load_shared<Vector<float>>((from ^ unsigned(k / 4 * 16)) +
+                                                   unsigned(i * kLanesH * kDepth * 4));
     else
-      h[k % kAhead][i] = load_four(from + unsigned(k * kSideH * 4 + i * 128));
+      h[k % kAhead][i] =
+          hopper::load_shared<Vector<float>>(from + unsigned(k * kSideH * 4 + i * 128));
   }
   __device__ void fetch_first(unsigned from_s, unsigned from_h) {
 #pragma unroll
@@ -264,9 +253,10 @@ __device__ void store_sums(const Target& to, unsigned outs, int thread,
 #pragma unroll
         for (int j = 0; j < kAtOnce; ++j)
           if constexpr (kTurned) {
-            v[j].e[0] = load_one(from + unsigned(j ^ 1) * 4);
+            v[j].e[0] = hopper::load_shared<float>(from + unsigned(j ^ 1) * 4);
           } else {
-            const Vector<float> exchanged = load_four(from + unsigned(j * kDown * kPitchBytes));
+            const Vector<float> exchanged =
+                hopper::load_shared<Vector<float>>(from + unsigned(j * kDown * kPitchBytes));
 #pragma unroll
             for (int e = 0; e < kEach; ++e) v[j].e[e] = exchanged.e[e ^ 1];
           }
