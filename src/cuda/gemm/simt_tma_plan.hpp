@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -24,8 +23,6 @@ struct Shape {
 /// Whether the tiles after the last full round are cut along k, so that all blocks end together.
 struct Config {
   bool cut;
-
-  bool operator==(const Config&) const = default;
 };
 
 /// `tiles` 0: there is none.
